@@ -291,14 +291,16 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
             files[:] = [name for name in files if not OF_PROFILE.fullmatch(name)]
         files[:] = [name for name in files if not NO_RESULTS.fullmatch(name)]
         for path in [Path(where, name) for name in sorted(files) if not name.startswith(".")]:
-            suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
+            suffixes = [one for one in path.suffixes if one not in COMPRESSED]
+            suffixes = [one for one in suffixes if not one[1:].isdigit()]  # of a rotated log
             wanted = suffixes[-1:] and suffixes[-1] in SUFFIXES and not is_samples(path)
             if wanted and path.is_file():
                 yield path
             elif wanted:
                 left_out(path, "it is no regular file" if path.exists() else "a link to nothing")
             elif path.is_file() and has_marks(path):
-                left_out(path, f"it holds results, but does not end in {', '.join(SUFFIXES)}")
+                known = ", ".join(SUFFIXES)
+                left_out(path, f"it holds results, but does not end in {known}: name it itself")
 
 
 def record_of(names: Container[str]) -> type[Any]:

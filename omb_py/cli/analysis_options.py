@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,8 +14,9 @@ from click.core import ParameterSource
 
 from omb_py.cli import debug_option
 from omb_py.core.errors import UsageError, needing
-from omb_py.core.text.words import count
+from omb_py.core.text.words import count, first_of
 from omb_py.results.metadata import Runs
+from omb_py.results.readers import Problem
 
 if TYPE_CHECKING:
     from omb_py.analysis.table import Results
@@ -151,12 +153,16 @@ def read(
 
 
 def note_problems(problems: Sequence[object]) -> None:
-    """Print the first problems with files, and how many more there are."""
-    problems = sorted(problems, key=lambda one: not getattr(one, "lost", True))
-    for problem in problems[:MAX_NOTES]:
-        note(str(problem))
-    if len(problems) > MAX_NOTES:
-        note(f"and {len(problems) - MAX_NOTES} more such lines")
+    """Print the first problems with files, and how many more there are; alike ones are one."""
+    alike: dict[str, list[object]] = {}
+    for problem in sorted(problems, key=lambda one: not getattr(one, "lost", True)):
+        text = problem.text if isinstance(problem, Problem) else str(problem)
+        alike.setdefault(re.sub(r"\d+", "0", text), []).append(problem)
+    for first, *others in list(alike.values())[:MAX_NOTES]:
+        places = [one.where if isinstance(one, Problem) else str(one) for one in others]
+        note(f"{first}{f'; so are {first_of(places, 3)}' if others else ''}")
+    if more := sum(map(len, list(alike.values())[MAX_NOTES:])):
+        note(f"and {more} more such lines")
 
 
 def note_doubts(results: Results) -> list[str]:

@@ -61,6 +61,8 @@ OF_OTHERS = {
 
 NOT_READ = {
     **OF_OTHERS,
+    "the output of mpi4py's demo programs is not read, for each times its own way: "
+    "omb-py measures the same calls": (b"# Size [B] ",),
     "the CSV and JSON of rccl-tests' option -x are not read: "
     "give omb-py the text that rccl-tests prints": (
         *(b'"inPlace":', b"collective,ranks,rankspernode,", b"collective,gpus,size,"),
@@ -68,6 +70,9 @@ NOT_READ = {
     ),
 }
 """Known results that omb-py does not read, with the command to use instead, and their marks."""
+
+FAULT = re.compile(r"(?i)\b(?:error|fail|fatal|abort|killed|cancel|segmentation|terminat|no such)")
+"""What is in a line that says why a run ended."""
 
 MAX_PROBLEMS = 1000
 """Lines of a file that are named one by one when they cannot be used."""
@@ -106,9 +111,14 @@ class Problem:
     end: int | None = None
     lost: bool = True
 
-    def __str__(self) -> str:
+    @property
+    def where(self) -> str:
+        """The file, with the line or the lines."""
         where = self.path if self.line is None else f"{self.path}:{self.line}"
-        return f"{where}{f'-{self.end}' if self.end else ''}: {self.text}"
+        return f"{where}{f'-{self.end}' if self.end else ''}"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
 
 
 class NoResultsError(OmbError):
@@ -268,7 +278,7 @@ class Reading:
     what begins like one; ``rows`` are those so far, each
     after its key and size, and ``sizes`` the last size of each key: that of rows whose sizes
     ascend. ``begun`` is a benchmark without a row so far: its line, its name, and the number of
-    problems at that point.
+    problems at that point; ``fault`` is the first line since then that says why.
     """
 
     whole = re.compile(r".*(?:\.\d\d\d?|[a-z)])")
@@ -281,6 +291,7 @@ class Reading:
         self.found = Found()
         self.notes = Notes(source, self.found.problems)
         self.begun: tuple[int, str, int] | None = None
+        self.fault = ""
         self.form: re.Pattern[str] | None = None
         self.rows: list[tuple[object, dict[str, Any]]] = []
         self.sizes: dict[object, int] = {}
@@ -292,6 +303,9 @@ class Reading:
         for index, line in enumerate(source):
             if line and len(line) <= LONGEST_LINE:
                 reading.line(line, index)
+                if reading.begun and not reading.fault and (fault := FAULT.search(line)):
+                    first = max(0, fault.end() - LONGEST_REASON)
+                    reading.fault = f": {line[first:].strip()[:LONGEST_REASON]!r}"
         reading.finish(None)
         reading.notes.finish()
         yield reading.found
@@ -308,7 +322,9 @@ class Reading:
     def begin(self, index: int | None, what: str = "") -> None:
         """Begin a benchmark, or none; report the one before it if it printed no row."""
         if self.begun is not None and self.begun[2] == self.notes.count:
-            self.notes.add(self.begun[0], f"{self.begun[1]} printed no row", rows=0)
+            text = f"{self.begun[1]} printed no row{self.fault}"
+            self.notes.add(self.begun[0], text, rows=0)
+            self.fault = ""
         self.begun = (index, what, self.notes.count) if what and index is not None else None
 
     def end_table(self) -> None:
@@ -487,7 +503,9 @@ def has_marks(path: Path) -> bool:
         return False
     marks = tuple(mark for one in all_readers().values() for mark in one.marks)
     lines = beginning.splitlines()
-    return any(line.startswith(marks) or line.lstrip(b"# ").startswith(marks) for line in lines)
+    if any(line.startswith(marks) or line.lstrip(b"# ").startswith(marks) for line in lines):
+        return True
+    return any(found.rows or found.tables for found in parts_of(str(path), beginning))
 
 
 def source_of(path: str, content: bytes, benchmark: str | None = None) -> Source:
@@ -509,7 +527,7 @@ STAMP = (
 PART = "|".join(
     (
         r"\[[^\]\n]{1,100}\]",  # Open MPI's tags, Hydra's ranks, kubectl's pods
-        r"<std\w+>",
+        r"<std\w+>|(?:>[ \t]?)+|`{3}",  # and a quotation's or a fence's marks
         STAMP + r"(?: [\w.-]+(?= [\w./-]+(?:\[\d+\])?:))?",  # syslog's host behind its time
         r"(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR)(?!\w)",
         r"[\w./@-]*\w(?:\[\d+\])?(?= *[:|]| +- )",  # a rank, a host, a container, a logger

@@ -232,8 +232,8 @@ class ImbReading(Reading):
             self.mpi = f"Intel MPI {match[1]}"
         elif "#repetitions" in line and COLUMNS.keys() >= set(line.split()):
             self.start_table(line, index)
-        elif line.startswith("#"):
-            self.comment(line, index)
+        elif line.lstrip().startswith("#"):
+            self.comment(line.strip(), index)
         elif self.form is not None and (match := REFUSED.match(line)):
             text = f"{match[1]} bytes: {match[2]}, not measured"
             self.notes.add(index, text, lost=False)

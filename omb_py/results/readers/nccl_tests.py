@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil, floor
 from pathlib import PurePath
 from typing import Any
@@ -85,17 +86,22 @@ CELLS = {
 """Each column that text may have, and what its cells look like."""
 
 HEADER = re.compile(
-    r"\s*#\s+(?P<first>size\s+count\s+type(?:\s+redop)?(?:\s+root)?)\s+"
+    r"(?:#\s*)?(?P<first>size\s+count\s+type(?:\s+redop)?(?:\s+root)?)\s+"
     r"(?P<half>(?:cpu)?time\s+algbw\s+busbw\s+(?:#wrong|error)\b.*?)\s+(?P=half)"
     r"(?P<last>\s+timestamp)?\s*"
 )
-"""Above rows of numbers out of place, then in place; older versions call wrong elements errors."""
+"""Above rows of numbers out of place, then in place; older versions call wrong elements errors.
+Blanks are one each: the halves may differ in them."""
 
 HALF = ("time", "algbw", "busbw", "wrong")
 IN_PLACE = {False: "", True: "_in"}
 """Suffixes of the names of a half's cells."""
 
 ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]")
+LOST_ROW = re.compile(
+    rf"\s*\d+\s+\d+\s+(?:{CELLS['type']})(?:\s+[a-z]+)?(?:\s+-?\d+)?(?:\s+{NUMBER}){{3}}\s"
+)
+NO_HEADING = "no heading is above this row: left out; keep the lines that begin with #"
 
 VERSION = re.compile(r"# (?P<who>n|r)ccl-tests version (?P<version>\S+)(?: (?P<rest>.*\S))?\s*")
 STARTING = re.compile(r"# Collective test starting: (?P<program>\S+)\s*")
@@ -209,8 +215,9 @@ class NcclTables(Reading):
         rows, self.rows = [row for _, row in self.rows], []
         halves = [(row, half) for row in rows for half in IN_PLACE.values() if "time" + half in row]
         pairs = [(row["algbw" + half], row["busbw" + half]) for row, half in halves]
-        pairs = [both for both in pairs if min(map(float, both)) >= TELLING]
+        # rounding leaves the order of two numbers as it is, so small ones tell this, too
         doubled = sum(float(bus) for _, bus in pairs) > 1.01 * sum(float(one) for one, _ in pairs)
+        pairs = [both for both in pairs if min(map(float, both)) >= TELLING]
         program, reason = self.program, ""
         if program is None and doubled:
             program = "all_reduce"  # which alone has a factor above 1
@@ -282,7 +289,14 @@ def is_alone(row: Mapping[str, Any]) -> bool:
     )
 
 
-def block_of(row: dict[str, Any]) -> int:
+def fits(program: str, row: Mapping[str, Any]) -> bool:
+    """Return whether a row's operation, root and part of the size are those of a program."""
+    found = (row.get("redop", "none") != "none", row.get("root", "-1") != "-1")
+    known = (program in ADDING, program in ROOTED, program in OF_PARTS)
+    return (*found, block_of(row) != int(row["size"])) == known
+
+
+def block_of(row: Mapping[str, Any]) -> int:
     """Return the bytes of the elements that are counted."""
     return int(row["count"]) * TYPES[row["type"]][0]
 
@@ -313,8 +327,9 @@ def program_of_file(path: str) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def form_below(header: re.Match[str]) -> re.Pattern[str]:
-    """Return the pattern of rows below a header; columns of single iterations have no names."""
+def form_below(header: re.Match[str], line: str) -> re.Pattern[str]:
+    """Return the pattern of rows below a header's ``line``; columns of single iterations have no
+    names."""
     cells = [(name, CELLS[name]) for name in header["first"].split()]
     for end in IN_PLACE.values():
         cells += [(name + end, CELLS[name]) for name in HALF]
@@ -322,7 +337,7 @@ def form_below(header: re.Match[str]) -> re.Pattern[str]:
         cells += [(f"other_{place}{end}", NUMBER) for place in others]
     cells += [("timestamp", CELLS["timestamp"])] if header["last"] else []
     # programs that add nothing left the operation blank once
-    return form_of(header[0], cells, ("redop",))
+    return form_of(line, cells, ("redop",))
 
 
 class NcclReading(NcclTables):
@@ -330,7 +345,9 @@ class NcclReading(NcclTables):
 
     ``stage`` is the place in `ABOVE` of the last line of these, beyond them below a header.
     ``command`` is the beginning of a command that the next line continues. The last one started
-    ``launched`` processes of the program ``started``, whose tables are not there yet.
+    ``launched`` processes of the program ``started``, whose tables are not there yet. ``named`` is
+    the last program with a name, and its settings; ``again`` if the table is of that name. ``why``
+    is the reason why rows here are left out.
     """
 
     def __init__(self, source: Source) -> None:
@@ -340,11 +357,16 @@ class NcclReading(NcclTables):
         self.command = ""
         self.launched = 0
         self.started: str | None = None
+        self.named: tuple[str, str] | None = None
+        self.again, self.setting, self.why = False, "", NO_HEADING
 
     def line(self, line: str, index: int) -> None:
         """Take the next line: a header, a row, or what stands around a table."""
-        if "algbw" in line and (header := HEADER.fullmatch(line)):
-            self.start_table(header, index)
+        if "algbw" in line and "busbw" in line:
+            self.start_table(line, index)
+        elif self.form is None and LOST_ROW.match(line):
+            self.begun = None
+            self.notes.add(index, self.why)
         elif cells := self.cells(line, index):
             self.take(index, cells)
         elif "#" in line or "_perf" in line or "ccl" in line or "CCL" in line:
@@ -364,7 +386,9 @@ class NcclReading(NcclTables):
 
     def end_table(self) -> None:
         """End a table; if it has the ranks of all processes, the command has no other one."""
-        rows = bool(self.rows)
+        rows, self.why = bool(self.rows), NO_HEADING
+        if self.again and not all(fits(str(self.program), row) for _, row in self.rows):
+            self.program = None
         super().end_table()
         if rows and "alone" not in self.run.said:
             self.launched, self.started = 0, None
@@ -403,7 +427,7 @@ class NcclReading(NcclTables):
             program = run.program or next(iter(self.mentions), None)
             name = f"{program}_perf" if program else "a program"
             self.begin(index, f"{name} of {run.suite or 'nccl-tests'}")
-            run.launched = self.launched
+            run.launched, self.setting = self.launched, match[0]
             run.devices = max(1, int(match["threads"]) * int(match["gpus"]))
             settings = [(NAMES_OF_SETTINGS.get(n, n), v) for n, v in SETTING.findall(match["rest"])]
             known_names = {*NAMES_OF_SETTINGS.values(), *USUAL}
@@ -418,22 +442,40 @@ class NcclReading(NcclTables):
         self.run = NcclRun(f"{self.source.path}:{(index or 0) + 1}")
         self.stage = -1
 
-    def start_table(self, header: re.Match[str], index: int) -> None:
-        """Begin a table with its header; columns that do not count are noted."""
+    def start_table(self, line: str, index: int) -> None:
+        """Begin a table with its header; rows of columns that do not count are left out."""
         self.end_table()
         self.top, self.stage = index, len(ABOVE)
-        if header["half"].startswith("cpu"):
-            text = "the processor's time (-C) stands for the time; the table is left out"
-            self.notes.add(index, text)
+        header = HEADER.fullmatch(" ".join(line.split()))
+        if header is None or header["half"].startswith("cpu"):
+            self.mentions = set()
+            self.why = f"headings that are not known are above: {line.strip()!r}: left out"
+            if header:
+                self.why = "the processor's time (-C) stands for the time: left out"
             return
         assumed = (self.source.benchmark or "").replace("_", "").lower()
         mentioned = next(iter(self.mentions)) if len(self.mentions) == 1 else None
         self.program = self.run.program or mentioned or WORDS.get(assumed) or self.started
         if not self.mentions:
             self.program = self.program or program_of_file(self.source.path)
+        self.again = self.program is None and self.named == (self.only, self.setting)
+        if self.again:
+            self.program = self.only
+        elif self.program:
+            self.named = (self.program, self.setting)
         self.mentions = set()
         self.errors = "error" in header["half"]
-        self.form = form_below(header)
+        self.form = form_below(header, line)
+
+    @cached_property
+    def only(self) -> str | None:
+        """The program that a file names, if it names one: a command may run it several times."""
+        names = set(MENTION.findall(self.source.content.decode(errors="replace")))
+        return names.pop() if len(names) == 1 else None
 
 
-READER = Reader("nccl-tests", (b" algbw", b"\talgbw", b"# nThread "), NcclReading.read)
+READER = Reader(
+    "nccl-tests",
+    (b" algbw", b"\talgbw", b"# nThread ", b" sum ", b" none "),
+    NcclReading.read,
+)

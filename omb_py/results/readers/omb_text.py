@@ -70,6 +70,9 @@ HEADING = re.compile(
     + "|".join(map(re.escape, sorted(HEADINGS, key=len, reverse=True)))
 )
 HEADER = re.compile(r"(?:# (?P<size>Size(?: \(B\))?\s+)?| *(?=Overall))(?=\S)(?P<names>.*\S)\s*$")
+GLUED = re.compile(rf"# Size(?: \(B\))?(?:\s+(?:{HEADING.pattern}))+(?=\S)")
+"""Headings with something glued to them, which another process wrote."""
+
 HEADINGS_BEGIN = ("# Size", "# Avg Latency", "# Overall(us)", "# Latency (us)")
 VARIED = re.compile(r"#(?P<windows>(?:\s+\d{1,9}){2,})\s*")
 """A header of option -V: a column for each window."""
@@ -255,7 +258,7 @@ class OmbReading(Reading):
         elif form := form_below(self.headings(text), self.table["benchmark"] == "multi_lat"):
             self.heading(form, text, index)
         elif text.startswith(HEADINGS_BEGIN):
-            self.lose("headings that are not known", text)
+            self.lose("headings that are not known", text, index)
 
     def headings(self, text: str) -> str:
         """Return headings as what they stand for.
@@ -263,6 +266,7 @@ class OmbReading(Reading):
         Native OMB prints the fans' bandwidths under headings of latencies: osu_bw_fan_in.c:152
         calls a function that knows no family of theirs (osu_util_mpi.c:584).
         """
+        text = glued[0] if (glued := GLUED.match(text)) else text
         if self.table["benchmark"] in TITLED_AS_BW:
             text = text.replace("Avg Latency(us)", "Bandwidth (MB/s)")
             text = text.replace("Tail Lat(us)", "Tail BW(MB/s)")
@@ -274,18 +278,20 @@ class OmbReading(Reading):
         mpi_type = self.table.get("mpi_type")
         benchmark = known_benchmarks().get(self.table["benchmark"])
         if benchmark and HEADINGS[values_of(benchmark, Options())[0]] != first:
-            self.lose(f"headings that are not those of {program_of(self.table)}", text)
+            self.lose(f"headings that are not those of {program_of(self.table)}", text, index)
         elif mpi_type in self.types:
-            self.lose("a second heading below one title", text)
+            self.lose("a second heading below one title", text, index)
         else:
             self.types.add(mpi_type)
             self.form = form
             self.goes_on(index)
 
-    def lose(self, reason: str, text: str) -> None:
+    def lose(self, reason: str, text: str, index: int) -> None:
         """Leave out the rows below headings, until the next title."""
+        what = "" if self.rows else f"{program_of(self.table)} of {self.table['suite']}"
         self.begun = None
         self.finish(None)
+        self.begin(index, what)
         self.why = f"{reason} are above: {text.strip()[:LONGEST_TITLE]!r}"
 
     def goes_on(self, index: int) -> None:

@@ -43,6 +43,7 @@ LABELS = [
     *("[1,0]<stdout>:", "[1,0]<stdout>: ", "<stdout>:[1,0]:", "[prterun-n1-12@1,0]<stdout>: "),
     *("[1,0][node1:14462]<stdout>: ", "[Thu Nov 26 00:49:34 2026][1,0]<stdout>:"),
     *("Thu Nov 26 00:49:34 2026[1,0]<stdout>:", "Thu Nov 26 00:49:34 2026<stdout>:"),
+    *("> ", ">", "> > "),
     *("2026-11-26T00:49:34.451443912Z ", "2026-11-26T00:49:34.45+01:00 stdout F "),
     *("2025-02-12 18:03:27,068 - INFO - utils - ", "2025-02-12 18:03:27,068 INFO ", "INFO:root:"),
     *("[2026-11-26 00:00:01] ", "00:49:34 ", "Nov 26 00:49:34 node1 osu_latency[123]: "),
@@ -307,6 +308,7 @@ def test_rows_of_two_copies_of_nccl_tests_are_left_out() -> None:
 
 
 OTHERS = {
+    "mpi4py's demo programs": "# MPI Latency Test\n# Size [B]        Latency [us]\n0   1.52\n",
     "nvbandwidth": "nvbandwidth Version: v0.5\n\nRunning host_to_device_memcpy_ce.\n",
     "JSON (option -j)": '{\n\t"nvbandwidth" : {\n\t\t"git_version" : "v0.8",\n',
     "the text that rccl-tests prints": '{"name":"AllReduce", "gpus":4, "size":1024, "inPlace":0, ',
@@ -330,3 +332,41 @@ def test_formats_that_are_not_read_name_what_is(words: str, tmp_path: Path) -> N
 
 def test_no_bytes_have_no_bandwidth_and_no_note() -> None:
     assert load(ROOT / "tests" / "data" / "imb" / "band.txt").problems == ()
+
+
+def test_a_run_without_a_row_quotes_the_line_that_says_why(tmp_path: Path) -> None:
+    text = error_of(LOGS / "heading-glued.txt")
+    assert "heading-glued.txt:4: osu_put_bibw of OSU 5.6.2 printed no row: '# Size" in text
+    assert "Error: ucp_atomic_cswap64 failed: -1'" in text
+    path = tmp_path / "job.log"
+    path.write_text(f"{TABLE}[n1] *** a warning\n{'x' * 200} slurmstepd: error: oom-kill\n")
+    assert error_of(path).endswith("xx slurmstepd: error'; " + f"{path} has no whole row")
+    path.write_text(TABLE + "# Size       Avg Waiting(us)\nFatal error in MPI_Init\n")
+    assert "osu_allreduce of OSU 7.4 printed no row: 'Fatal error in MPI_Init'" in error_of(path)
+
+
+def test_rows_below_a_heading_with_something_glued_to_it_are_read() -> None:
+    glued = HEADING.rstrip("\n") + "[n1:17] a warning (us)\n"
+    part = read("job.log", (TABLE + glued + ROWS).encode())
+    assert numbers(part) == [(4, 3.05), (8, 3.09)]
+    more = read("job.log", (TABLE + glued + ROWS.replace("3.05", "3.05   1.00")).encode())
+    assert numbers(more) == [(8, 3.09)], "the heading may have lost a column"
+
+
+def test_tables_in_documents_are_read(tmp_path: Path) -> None:
+    part = found("imb-indented.rst")
+    assert {(row["benchmark"], row["ranks"]) for row in part.rows} == {("imb_pingpong", 2)}
+    assert numbers(part) == [(0, 3.60), (1, 4.58), (2, 4.57)]
+    fenced = f"Results:\n\n```{TABLE}{HEADING}{ROWS}```\n"
+    assert numbers(read("page.md", fenced.encode())) == [(4, 3.05), (8, 3.09)]
+
+
+@pytest.mark.parametrize("text", [OMB, IMB, NCCL, OURS], ids=["omb", "imb", "nccl", "csv"])
+def test_a_rotated_log_is_read_and_other_names_are_told(text: str, tmp_path: Path) -> None:
+    (tmp_path / "all_reduce.dat.1").write_text(text)
+    rows = len(load(tmp_path).rows)
+    assert rows == len(load(tmp_path / "all_reduce.dat.1").rows) > 0
+    (tmp_path / "all_reduce.rst").write_text("\n".join(f"  {line}" for line in text.splitlines()))
+    if text is not OURS:
+        told = [str(problem) for problem in load(tmp_path).problems]
+        assert any("all_reduce.rst: left out: it holds results" in text for text in told)

@@ -14,10 +14,11 @@ from omb_py.results.readers import source_of
 from omb_py.results.readers.nccl_tests import READER, ROW
 from tests import ROOT
 from tests.helpers.damage import without_place
-from tests.helpers.reading import read_by
+from tests.helpers.reading import read, read_by, read_file
 from tests.helpers.refusals import missing
 
 DATA = ROOT / "tests" / "data" / "nccl-tests"
+LOGS = ROOT / "tests" / "data" / "logs"
 FILES = sorted(path for path in DATA.glob("*.txt") if path.stem != "table_alone")
 ALONE = (DATA / "table_alone.txt").read_text()
 HEADINGS = ["#", "size", "count", "type", "redop", "root"] + 2 * [
@@ -94,6 +95,68 @@ def test_sizes_are_blocks_where_ours_are_blocks() -> None:
 )
 def test_benchmark_is_named_by_program_command_or_file(name: str, benchmarks: set[str]) -> None:
     assert {row["benchmark"] for row in rows(f"{name}.txt")} == benchmarks
+
+
+def test_a_heading_whose_halves_differ_in_blanks_is_a_heading() -> None:
+    told = read_file(LOGS / "nccl-heading-blanks.txt")
+    assert {(row["benchmark"], row["ranks"]) for row in told.rows} == {("allreduce", 16)}
+    times = [(row["bytes"], row["latency_us"]) for row in told.rows]
+    assert times == [(8, 12.90), (8, 12.87), (16 << 20, 1191.8), (16 << 20, 1199.5)]
+
+
+def test_rows_below_no_heading_are_named() -> None:
+    told = read_file(LOGS / "nccl-grepped.txt")
+    assert [(row["bytes"], row["busbw_GBps"]) for row in told.rows] == [
+        (4 << 30, 316.87),
+        (4 << 30, 316.16),
+    ]
+    assert [problem.line for problem in told.problems] == [13, 15]
+    lines = (LOGS / "nccl-grepped.txt").read_text().splitlines(keepends=True)
+    (alone,) = read("x.txt", "".join(lines[12:]).replace("=", "\n").encode()).problems[:1]
+    assert "no heading is above this row" in alone.text
+    unknown = found(ALONE.replace("busbw", "newbw busbw"), "all_reduce.log")
+    assert unknown.rows == []
+    assert "headings that are not known are above: '#" in unknown.problems[0].text
+
+
+SETTINGS_LINE = "# nThread 1 nGpus 1 minBytes 8 maxBytes 16 step: 2(factor)\n"
+
+
+def tables_of(settings: str, other: str) -> str:
+    """A command that names broadcast with its table, and a table without a name below it."""
+    of_broadcast = (DATA / "broadcast_2.0.txt").read_text().splitlines(keepends=True)
+    table = "".join(line for line in of_broadcast if "nThread" not in line and "_perf" not in line)
+    return f"$ srun ./broadcast_perf\n{SETTINGS_LINE}{table}{settings}{other or table}"
+
+
+def test_one_command_in_a_loop_names_all_its_tables() -> None:
+    told = read_file(LOGS / "nccl-loop.log")
+    assert len(told.rows) == 8
+    assert {row["benchmark"] for row in told.rows} == {"allreduce"}
+    assert len({row["run"] for row in told.rows}) == 2
+    assert told.problems == []
+    again = found(tables_of(SETTINGS_LINE, ""))
+    assert {row["benchmark"] for row in again.rows} == {"bcast"}
+    assert len({row["run"] for row in again.rows}) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "other", "after"),
+    [
+        (SETTINGS_LINE.replace("16", "32"), "", ""),
+        (SETTINGS_LINE, "", "$ ./reduce_perf\n"),
+        (SETTINGS_LINE, "8 2 float sum 0 10.0 0.00 0.00 0 10.0 0.00 0.00 0\n", ""),
+    ],
+    ids=["settings", "named_later", "other_rows"],
+)
+def test_a_table_that_may_be_of_another_program_is_left_out(
+    settings: str, other: str, after: str
+) -> None:
+    heading = " ".join(HEADINGS) + "\n"
+    told = found(tables_of(settings, heading + other if other else "") + after)
+    assert {row["benchmark"] for row in told.rows} == {"bcast"}
+    assert len({row["run"] for row in told.rows}) == 1
+    assert told.problems
 
 
 def test_who_measured_where() -> None:
