@@ -382,7 +382,7 @@ class Measure:
 
 def lookup(labels: Mapping[Any, str]) -> str:
     """Return an expression for the labels of ticks."""
-    texts = {f"{place:.15g}": printable(text) for place, text in labels.items()}
+    texts = drawable({f"{place:.15g}": text for place, text in labels.items()})
     return f"{json.dumps(texts)}[datum.value]"
 
 

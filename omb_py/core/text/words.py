@@ -122,11 +122,7 @@ def first_ranges(ranges: Sequence[Range]) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text with JSON's escapes for what a terminal may obey; newlines and tabs stay.
-
-    >>> print(printable(chr(27) + "[31m"))
-    \\u001b[31m
-    """
+    """Return a text with JSON's escapes for what a terminal may obey; newlines and tabs stay."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
@@ -157,18 +153,13 @@ run at its beginning."""
 
 
 def csv_cell(text: str) -> str:
-    """Return a text as a cell of a CSV file.
-
-    >>> csv_cell("=1+1 #2"), from_csv_cell("%3D1+1 %232")
-    ('%3D1+1 %232', '=1+1 #2')
-    """
+    """Return a text as a cell of a CSV file, as in ``%3D1+1`` for ``=1+1``."""
     return IN_CSV.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
 def from_csv_cell(cell: str) -> str:
     """Return the text of a cell that `csv_cell` made."""
-    escaped = "%([0189][0-9A-F]|2[35BD]|3D|40|7F)"
-    return re.sub(escaped, lambda found: chr(int(found[1], 16)), cell)
+    return re.sub("%([0189][0-9A-F]|2[35BD]|3D|40|7F)", lambda one: chr(int(one[1], 16)), cell)
 
 
 def one_line(text: str) -> str:

@@ -345,9 +345,9 @@ class NcclReading(NcclTables):
 
     ``stage`` is the place in `ABOVE` of the last line of these, beyond them below a header.
     ``command`` is the beginning of a command that the next line continues. The last one started
-    ``launched`` processes of the program ``started``, whose tables are not there yet. ``named`` is
-    the last program with a name, and its settings; ``again`` if the table is of that name. ``why``
-    is the reason why rows here are left out.
+    ``launched`` processes, whose tables are not there yet. ``named`` is the last program with a
+    name, and its settings; ``again`` if the table is of that name. ``why`` is the reason why rows
+    here are left out.
     """
 
     def __init__(self, source: Source) -> None:
@@ -356,7 +356,6 @@ class NcclReading(NcclTables):
         self.stage = -1
         self.command = ""
         self.launched = 0
-        self.started: str | None = None
         self.named: tuple[str, str] | None = None
         self.again, self.setting, self.why = False, "", NO_HEADING
 
@@ -382,7 +381,6 @@ class NcclReading(NcclTables):
         program = MENTION.search(command)
         if program and not command.startswith("#"):
             self.launched = processes_of(command[: program.start()].split()) or 0
-            self.started = program[1] if self.launched > 1 else None
 
     def end_table(self) -> None:
         """End a table; if it has the ranks of all processes, the command has no other one."""
@@ -391,7 +389,7 @@ class NcclReading(NcclTables):
             self.program = None
         super().end_table()
         if rows and "alone" not in self.run.said:
-            self.launched, self.started = 0, None
+            self.launched = 0
 
     def comment(self, line: str, index: int) -> None:
         """Read a line that is neither header nor row, for the facts of the run in it."""
@@ -455,7 +453,7 @@ class NcclReading(NcclTables):
             return
         assumed = (self.source.benchmark or "").replace("_", "").lower()
         mentioned = next(iter(self.mentions)) if len(self.mentions) == 1 else None
-        self.program = self.run.program or mentioned or WORDS.get(assumed) or self.started
+        self.program = self.run.program or mentioned or WORDS.get(assumed)
         if not self.mentions:
             self.program = self.program or program_of_file(self.source.path)
         self.again = self.program is None and self.named == (self.only, self.setting)
