@@ -565,6 +565,8 @@ def without_labels(content: bytes) -> bytes:
                 shapes[shape] = min(blanks, shapes.get(shape, blanks))
         end = content.find(b"\n", place)
         place = content.find(b"#", end) if end >= 0 else -1
+    if any(not before.strip() for before in seen):  # else a quoted row is of another's table
+        shapes = {shape: blanks for shape, blanks in shapes.items() if shape[0] != ">"}
     if not shapes:
         return content
     longest = sorted(shapes, key=len, reverse=True)

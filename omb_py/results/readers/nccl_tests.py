@@ -456,12 +456,13 @@ class NcclReading(NcclTables):
         self.program = self.run.program or mentioned or WORDS.get(assumed)
         if not self.mentions:
             self.program = self.program or program_of_file(self.source.path)
-        self.again = self.program is None and self.named == (self.only, self.setting)
+        same = bool(self.setting) and self.named == (self.only, self.setting)
+        self.again = same and self.program is None
         if self.again:
             self.program = self.only
         elif self.program:
             self.named = (self.program, self.setting)
-        self.mentions = set()
+        self.mentions, self.setting = set(), ""
         self.errors = "error" in header["half"]
         self.form = form_below(header, line)
 

@@ -70,7 +70,7 @@ HEADING = re.compile(
     + "|".join(map(re.escape, sorted(HEADINGS, key=len, reverse=True)))
 )
 HEADER = re.compile(r"(?:# (?P<size>Size(?: \(B\))?\s+)?| *(?=Overall))(?=\S)(?P<names>.*\S)\s*$")
-GLUED = re.compile(rf"# Size(?: \(B\))?(?:\s+(?:{HEADING.pattern}))+(?=\S)")
+GLUED = re.compile(rf"# Size(?: \(B\))?(?:\s*(?:{HEADING.pattern}))+(?=\S)")
 """Headings with something glued to them, which another process wrote."""
 
 HEADINGS_BEGIN = ("# Size", "# Avg Latency", "# Overall(us)", "# Latency (us)")
@@ -266,7 +266,8 @@ class OmbReading(Reading):
         Native OMB prints the fans' bandwidths under headings of latencies: osu_bw_fan_in.c:152
         calls a function that knows no family of theirs (osu_util_mpi.c:584).
         """
-        text = glued[0] if (glued := GLUED.match(text)) else text
+        if form_below(text) is None and (glued := GLUED.match(text)):
+            text = glued[0]
         if self.table["benchmark"] in TITLED_AS_BW:
             text = text.replace("Avg Latency(us)", "Bandwidth (MB/s)")
             text = text.replace("Tail Lat(us)", "Tail BW(MB/s)")

@@ -357,6 +357,8 @@ def test_tables_in_documents_are_read(tmp_path: Path) -> None:
     part = found("imb-indented.rst")
     assert {(row["benchmark"], row["ranks"]) for row in part.rows} == {("imb_pingpong", 2)}
     assert numbers(part) == [(0, 3.60), (1, 4.58), (2, 4.57)]
+    mixed = f"{TABLE}{HEADING}{ROWS}\n> # they had\n> 16   1.00\n"
+    assert numbers(read("mail.txt", mixed.encode())) == [(4, 3.05), (8, 3.09)]
     fenced = f"Results:\n\n```{TABLE}{HEADING}{ROWS}```\n"
     assert numbers(read("page.md", fenced.encode())) == [(4, 3.05), (8, 3.09)]
 

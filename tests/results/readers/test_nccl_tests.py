@@ -144,10 +144,11 @@ def test_one_command_in_a_loop_names_all_its_tables() -> None:
     ("settings", "other", "after"),
     [
         (SETTINGS_LINE.replace("16", "32"), "", ""),
+        ("", "", ""),
         (SETTINGS_LINE, "", "$ ./reduce_perf\n"),
         (SETTINGS_LINE, "8 2 float sum 0 10.0 0.00 0.00 0 10.0 0.00 0.00 0\n", ""),
     ],
-    ids=["settings", "named_later", "other_rows"],
+    ids=["settings", "no_settings", "named_later", "other_rows"],
 )
 def test_a_table_that_may_be_of_another_program_is_left_out(
     settings: str, other: str, after: str
