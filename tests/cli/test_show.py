@@ -182,3 +182,13 @@ def test_a_file_that_is_there_is_kept_without_force(tmp_path: Path) -> None:
     assert target.read_text() == "mine"
     show(NATIVE, "-o", target, "--force")
     assert len(omb_py.load(target).rows) == 4
+
+
+def test_notes_that_are_alike_are_one(tmp_path: Path) -> None:
+    path = tmp_path / "job.txt"
+    rows = "".join(f"{size}    1.\n# a remark\n" for size in range(107))
+    path.write_text(f"# OSU MPI Latency Test v7.4\n# Size      Latency (us)\n{rows}200    1.25\n")
+    result = CliRunner().invoke(command, [str(path)], catch_exceptions=False)
+    (note,) = result.stderr.splitlines()
+    places = ", ".join(f"{path}:{line}" for line in (5, 7, 9))
+    assert note.endswith(f"job.txt:3: not a whole row, left out; so are {places} and 103 more")
