@@ -28,7 +28,7 @@ def where(
 ) -> pd.DataFrame:
     """Return the rows that have, for every ``COLUMN=VALUE[,VALUE…]``, one of the column's values.
 
-    Bytes may be written as ``64K``. Raises `UsageError` when a text is not of that form, names no
+    Bytes may be written as ``64K``; no value is that of an empty cell. Raises `UsageError` when a text is not of that form, names no
     ``known`` column or a value that such a column cannot have, or when no row is left.
     """
     (found,) = where_of_kinds([frame], texts, known)
@@ -61,12 +61,13 @@ def rows_with(frame: pd.DataFrame, name: str, values: Sequence[str]) -> pd.DataF
         return frame.iloc[:0]
     kind = KIND_OF_VALUES.get(pd.api.types.infer_dtype(frame[name], skipna=True))
     whole = [",".join(values)] if kind == "str" else []  # a text may have a comma
-    wanted = [convert(name, value, kind) for value in (*values, *whole)]
+    wanted = [convert(name, value, kind) for value in (*values, *whole) if value]
     cells = frame[name]
+    empty = cells.isna() | (cells == "") if "" in values else False
     if name == "placement":  # D D is D
         cells = cells.map(same_ends, na_action="ignore")
         wanted = [same_ends(value) for value in wanted]
-    return frame[cells.isin(wanted)]
+    return frame[cells.isin(wanted) | empty]
 
 
 def assumptions(texts: Iterable[str]) -> dict[str, Any]:

@@ -55,7 +55,7 @@ row_options = options(
         "--where",
         multiple=True,
         metavar="COLUMN=VALUE[,...]",
-        help="Only rows with these values, as in buffer=numpy,cupy.",
+        help="Only rows with these values, as in buffer=numpy,cupy; split= is an empty cell.",
     ),
     click.option(
         "--assume",

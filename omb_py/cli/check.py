@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ expected_option = click.option(
 
 
 @click.command("check")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@click.argument("paths", nargs=-1, required=True, metavar="FILE... [EXPECTED]", type=click.Path())
 @expected_option
 @click.option(
     "--system", metavar="NAME", help="System of the references, if a file has several; of --update."
@@ -58,7 +59,7 @@ expected_option = click.option(
 def command(
     ctx: click.Context,
     /,
-    paths: tuple[str, ...],
+    paths: Sequence[str],
     expected: str | None,
     system: str | None,
     tolerance: float | None,
@@ -74,7 +75,9 @@ def command(
     \b
     omb-py check results/ --expected alps-gh200
     omb-py check launches/ --update site.csv
-    omb-py check results/ --expected site.csv
+    omb-py check results/ site.csv
+
+    EXPECTED, if neither --expected nor --update is there, is what --expected names.
 
     Exit code 4: a value is worse than allowed; 7: a limit could not be judged, or there is none.
     """
@@ -88,6 +91,8 @@ def command(
         from omb_py.analysis.values import value_column
         from omb_py.core.text import tables
 
+    if expected is None and update is None and len(paths) > 1:
+        *paths, expected = paths
     if (expected is None) == (update is None):
         raise UsageError("name --expected, the references to check against, or --update")
     if update is not None:

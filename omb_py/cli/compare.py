@@ -246,6 +246,7 @@ def from_turns(
     from omb_py.analysis.select import where
     from omb_py.benchmarks import find_benchmark
     from omb_py.bindings import BINDINGS
+    from omb_py.options.table import parameters
     from omb_py.sweeps import native
 
     if launchers.ranks() > 1:
@@ -260,6 +261,16 @@ def from_turns(
         raise UsageError(f"{name} passes through no binding: leave out --bindings")
     if any(option.partition("=")[0] == "--binding" for option in options):
         raise UsageError("--binding is omb-py's alone: name bindings with --bindings")
+    own = {
+        name
+        for one in parameters(benchmark)
+        for name in one.opts
+        if len(min(one.opts, key=len)) > 2
+    }
+    if alone := next((word for word in options if word.partition("=")[0] in own), None):
+        alone = alone.partition("=")[0]
+        instead = "name sizes by -m [MIN:]MAX" if alone == "--sizes" else "leave it out"
+        raise UsageError(f"native OMB has no {alone}, and options go to both programs: {instead}")
     bindings = tuple(dict.fromkeys(text.strip() for text in values["bindings"].split(",")))
     for binding in bindings:
         if binding not in BINDINGS.names():  # loading it would start MPI here

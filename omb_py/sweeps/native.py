@@ -18,7 +18,7 @@ import pandas as pd
 
 from omb_py.analysis.table import load
 from omb_py.benchmarks import find_benchmark
-from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.errors import LeftOutError, OmbError, UsageError
 from omb_py.core.text.units import size_text
 from omb_py.core.text.words import count
 from omb_py.options.table import OF_A_LAUNCH
@@ -345,7 +345,8 @@ def launch(
         except OSError as error:
             raise OmbError(f"cannot start {command[0]}: {error.strerror or error}") from error
     code = process.returncode
-    if ended and (code == 0 or may_fail) and all(map(has_rows, files)):
+    measured = code in (0, LeftOutError.exit_code) or may_fail
+    if ended and measured and all(map(has_rows, files)):
         return
     ours, theirs = last_words(err if err.stat().st_size else out)
     words = ours or theirs

@@ -243,6 +243,8 @@ def test_points_of_one_side_only_are_named(in_process: Run) -> None:
         (("--native", "/", "latenci"), "unknown benchmark 'latenci' latency"),
         (("--native", "/"), "BENCHMARK first"),
         (("--native", "/", "latency", "--binding", "native"), "--bindings"),
+        (("--native", "/bin/true", "latency", "--sizes=8"), "native OMB no --sizes sizes by -m"),
+        (("--native", "/bin/true", "latency", "--stats"), "native OMB no --stats leave it out"),
         (("--native", "/", "latency", "--bindings", "nativ"), "unknown binding 'nativ'"),
         (("--native", "/", "hello"), "native hello no time: compare init"),
         (("--native", "/", "init", "--bindings", "buffer"), "leave out --bindings"),

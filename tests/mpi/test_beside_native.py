@@ -92,7 +92,7 @@ def test_bindings_of_a_round_share_a_launch(in_process: Run, tmp_path: Path) -> 
     program(tmp_path / "omb", STAND_IN)
     words = ("compare", "--native", "omb", "latency", "-m", "8:8", "-i", "20", "--rounds", "2")
     bindings = ("--bindings", "native,buffer", "--keep")
-    for options, launches in (((), 1), (("--thread-level", "multiple"), 2)):
+    for options, launches in (((), 1), (("-I",), 2)):
         succeeded(in_process(*words, *bindings, f"kept{launches}", *options))
         assert len([*(tmp_path / f"kept{launches}").glob("*.csv")]) == 4
         assert len([*(tmp_path / f"kept{launches}").glob("001-*.stderr")]) == 1 + launches

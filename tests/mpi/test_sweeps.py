@@ -609,7 +609,8 @@ def test_algorithms_of_the_library_are_measured(tmp_path: Path) -> None:
     words = ["default", "ring", "recursive_doubling", "chain", "segmented_ring"]
     text = experiment(benchmarks="allreduce", ranks=2, coll_algorithms=words, sizes="4:64")
     sweep = SmallSweep(tmp_path, NAME + text)
-    done = succeeded(sweep.run())
+    done = sweep.run()
+    assert done.code == 3
     assert not missing("no library algorithm chain allreduce", done.out)
     rows = [row for path in sweep.place.glob("points/*.csv") for row in rows_of(path)]
     measured = Counter(row["library_algorithm"] for row in rows)
