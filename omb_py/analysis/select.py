@@ -28,8 +28,9 @@ def where(
 ) -> pd.DataFrame:
     """Return the rows that have, for every ``COLUMN=VALUE[,VALUE…]``, one of the column's values.
 
-    Bytes may be written as ``64K``; no value is that of an empty cell. Raises `UsageError` when a text is not of that form, names no
-    ``known`` column or a value that such a column cannot have, or when no row is left.
+    Bytes may be written as ``64K``; no value is that of an empty cell. Raises `UsageError` when a
+    text is not of that form, names no ``known`` column or a value that such a column cannot have,
+    or when no row is left.
     """
     (found,) = where_of_kinds([frame], texts, known)
     return found

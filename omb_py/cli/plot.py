@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import click
 
@@ -24,7 +25,7 @@ FORMATS = ("png", "svg", "pdf", TEXT)
 KINDS = ("auto", "size", "ranks", "overhead", "parts", "pairs")
 OF_APPLICATIONS = ("speedup", "phases")
 
-OF_FILES = ("width", "theme", "force")
+OF_FILES = ("width", "theme", "no_caption", "force")
 """Parameters about files of figures."""
 
 UNUSED = {
@@ -69,7 +70,8 @@ UNUSED = {
     "--output",
     metavar="DIR|FILE",
     type=click.Path(),
-    help="Folder of the figures, or file of the only one; by default BENCHMARK.png in this folder.",
+    help="Folder of the figures, or file of the only one; by default BENCHMARK.png in this folder, "
+    "for up to 20 figures.",
 )
 @click.option(
     "--format",
@@ -95,6 +97,7 @@ UNUSED = {
     show_default=True,
     help="Figures for white or for dark pages and slides.",
 )
+@click.option("--no-caption", is_flag=True, help="Leave the caption out of files, as for print.")
 @click.option("--force", is_flag=True, help="Overwrite figures that are there.")
 @input_options
 def command(
@@ -108,6 +111,7 @@ def command(
     formats: tuple[str, ...],
     width: str,
     theme: str,
+    no_caption: bool,
     force: bool,
     statistic: str,
     where: tuple[str, ...],
@@ -163,6 +167,8 @@ def command(
         for chart in charts.values():
             if chart.along is not None:
                 click.echo(terminal.text(chart, *size, colored) + "\n", behind(sys.stdout))
+    if no_caption:
+        charts = {name: replace(chart, caption=()) for name, chart in charts.items()}
     if images or not in_terminal or output is not None:
         for path in figures.write(charts, output, images, page, force):
             click.echo(path)

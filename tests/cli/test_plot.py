@@ -51,6 +51,21 @@ def test_a_figure_is_as_wide_as_it_is_printed(plot: Run, tmp_path: Path) -> None
     assert plot(*LATENCY, "--width", "a column").code == 2
 
 
+def test_no_caption_leaves_the_image_without_it(plot: Run, tmp_path: Path) -> None:
+    heights = []
+    for words in ((), ("--no-caption", "--force")):
+        assert plot(*LATENCY, "--format", "svg", *words).code == 0
+        found = re.search(r'height="([0-9.]+)pt"', (tmp_path / "latency.svg").read_text())
+        heights += [float(found[1])] if found else []
+    assert heights[1] < heights[0] - 9
+
+
+def test_many_figures_need_a_folder_of_their_own(plot: Run, tmp_path: Path) -> None:
+    families = [str(RESULTS / f"families-{library}.csv") for library in ("mpich", "openmpi")]
+    assert_refused(plot(*families), 2, "127 figures -o DIR --where --kind")
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_two_files_have_lines_by_their_names(plot: Run, tmp_path: Path) -> None:
     for name, of in (("old", "1"), ("new", "2")):
         text = Path(TABLE).read_text().replace("20261121T", f"2026112{of}T")

@@ -151,15 +151,24 @@ def left_out(results: Results, request: Request, names: Iterable[str]) -> Iterat
         yield f"not drawn with these options: {first_of(missing)}"
 
 
+MOST_HERE = 20
+"""Figures that are written into the current folder without a word."""
+
+
 def targets(
     names: Sequence[str], output: str | None, formats: Sequence[str]
 ) -> dict[Path, tuple[str, str]]:
     """Return the figure and the format of each file to write.
 
-    ``output`` is a folder, or a file for exactly one figure; None is the folder that one is in.
-    ``formats`` may be empty: that of the file, else PNG. Raises `UsageError` when several figures
-    or formats should go into one file, or for a suffix that is no format.
+    ``output`` is a folder, or a file for exactly one figure; None is the current folder, for
+    `MOST_HERE` figures. ``formats`` may be empty: that of the file, else PNG. Raises `UsageError`
+    for more figures, several figures or formats in one file, or a suffix that is no format.
     """
+    if output is None and len(names) > MOST_HERE:
+        raise UsageError(
+            f"{len(names)} figures are too many for this folder: name one with -o DIR, or choose "
+            "figures with --where and --kind"
+        )
     path = Path(output or ".")
     suffix = path.suffix.lower().removeprefix(".")
     if output is None or output.endswith("/") or path.is_dir() or not suffix:

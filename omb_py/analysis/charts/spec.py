@@ -151,7 +151,7 @@ class Chart:
             shown = drawn.legend and legend_view(drawn.legend, page, drawn.left, mark=drawn.mark)
         parts = [shown] if shown else []
         parts.append(together("concat", drawn.views, columns=drawn.columns, spacing=GAP))
-        if captioned:
+        if captioned and self.caption:
             lines = wrap(self.words, SMALL, page.room)
             look = {"size": SMALL, "lineHeight": 1.3 * SMALL, "color": page.tint("muted")}
             mark = {"type": "text", "text": lines, "align": "left", "baseline": "top", **look}
