@@ -58,9 +58,6 @@ LAZY_COMMANDS = (
 STARTING_MPI = ("run", "overhead", "pairs", "profile")
 """Commands whose ranks start MPI, as those of benchmarks and applications do."""
 
-RANKS_OF_LAUNCHERS = ("-n", "-np", "--np")
-"""Options of launchers for the number of ranks."""
-
 WITHOUT_COMMAND: tuple[type[click.ClickException], ...] = tuple(
     found for found in [getattr(click.exceptions, "NoArgsIsHelpError", None)] if found
 )
@@ -188,9 +185,9 @@ class OverheadCommands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from omb_py.cli.overhead import COMPARED, LAUNCHED
 
-        options = (row.option("").get_help_record(ctx) for row in (*COMPARED, *LAUNCHED))
+        records = (row.option("").get_help_record(ctx) for row in (*COMPARED, *LAUNCHED))
         with formatter.section("Options after BENCHMARK, and those of 'omb-py BENCHMARK --help'"):
-            formatter.write_dl([record for record in options if record is not None])
+            formatter.write_dl([*filter(None, records)])
         with formatter.section("Benchmarks"):
             formatter.write_text(", ".join(self.list_commands(ctx)))
 
@@ -231,7 +228,7 @@ def main() -> NoReturn:
             error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else None
         )
         hint = f"; '{where} --help' shows the options" if where else ""
-        if isinstance(error, click.NoSuchOption) and error.option_name in RANKS_OF_LAUNCHERS:
+        if isinstance(error, click.NoSuchOption) and error.option_name in ("-n", "--np"):
             hint = f"; it is the launcher's: mpiexec -n 2 {where}"
         leave(f"{error.format_message().rstrip('.')}{hint}", UsageError.exit_code, waiting)
     except click.Abort:

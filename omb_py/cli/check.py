@@ -77,8 +77,6 @@ def command(
     omb-py check launches/ --update site.csv
     omb-py check results/ site.csv
 
-    EXPECTED, if neither --expected nor --update is there, is what --expected names.
-
     Exit code 4: a value is worse than allowed; 7: a limit could not be judged, or there is none.
     """
     with needing("analysis"):

@@ -261,14 +261,9 @@ def from_turns(
         raise UsageError(f"{name} passes through no binding: leave out --bindings")
     if any(option.partition("=")[0] == "--binding" for option in options):
         raise UsageError("--binding is omb-py's alone: name bindings with --bindings")
-    own = {
-        name
-        for one in parameters(benchmark)
-        for name in one.opts
-        if len(min(one.opts, key=len)) > 2
-    }
-    if alone := next((word for word in options if word.partition("=")[0] in own), None):
-        alone = alone.partition("=")[0]
+    own = {name for one in parameters(benchmark) for name in one.opts if len(one.opts) == 1}
+    words = (option.partition("=")[0] for option in options)
+    if alone := next((word for word in words if word.startswith("--") and word in own), None):
         instead = "name sizes by -m [MIN:]MAX" if alone == "--sizes" else "leave it out"
         raise UsageError(f"native OMB has no {alone}, and options go to both programs: {instead}")
     bindings = tuple(dict.fromkeys(text.strip() for text in values["bindings"].split(",")))

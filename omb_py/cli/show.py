@@ -155,7 +155,7 @@ def show_speedup(
     "--columns.",
 )
 @name_option
-@output_options("text", "markdown", *DATA)
+@output_options("text", "markdown", "latex", *DATA)
 @input_options
 def command(
     paths: tuple[str, ...],

@@ -19,14 +19,7 @@ from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core import mpi
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import find_types
-from omb_py.core.errors import (
-    LeftOutError,
-    MissingPackageError,
-    OmbError,
-    SharedError,
-    UnsupportedError,
-    UsageError,
-)
+from omb_py.core.errors import MissingPackageError, OmbError, UnsupportedError, UsageError
 from omb_py.core.job import Job
 from omb_py.core.memory import Place
 from omb_py.core.mpi import THREAD_LEVELS, launcher
@@ -323,8 +316,7 @@ def measure_in_program(
 ) -> tuple[list[dict[str, Any]] | None, dict[str, dict[str, str]]]:
     """Return a benchmark's rows and their runs' metadata on rank 0, None elsewhere; collective.
 
-    What is left out is a note if there are rows. Raises what a measurement does, and `UsageError`
-    for what gives no rows here.
+    Raises what a measurement does, and `UsageError` for what gives no rows here.
     """
     from omb_py.results.writer import Collector
 

@@ -127,6 +127,9 @@ class Measurement(ABC):
         sizes = sizes_by_type(self.benchmark, options, datatypes, self.largest_group)
         left_out = (words for found in sizes.values() for words in found.left_out)
         self._left_out = [*dict.fromkeys(left_out)]
+        if job.guest:  # a program gets the rows that there are
+            job.note(*(f"left out {words}" for words in self._left_out))
+            self._left_out = []
         threads, own_threads = 0, 1
         if "threads" in self.benchmark.options:
             threads = options.threads[0] + options.threads[1] * (job.ranks - 1)

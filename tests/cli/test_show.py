@@ -16,7 +16,7 @@ from omb_py.cli import lazy_command
 from omb_py.cli.show import command
 from omb_py.core.errors import UsageError
 from tests import ROOT
-from tests.helpers.refusals import refuses
+from tests.helpers.refusals import missing, refuses
 
 REFERENCE = ROOT / "results" / "families-mpich.csv"
 NATIVE = ROOT / "tests" / "data" / "omb" / "osu_latency.txt"
@@ -26,6 +26,17 @@ def show(*arguments: str | Path) -> str:
     result = CliRunner().invoke(command, list(map(str, arguments)), catch_exceptions=False)
     assert result.exit_code == 0
     return result.stdout
+
+
+def test_latex_is_a_table_of_booktabs() -> None:
+    words = ("--where", "benchmark=latency", "--across", "binding", "--format", "latex")
+    text = show(ROOT / "results" / "beside-native-omb.csv", *words)
+    assert not missing(r"\toprule size & native & buffer & best \\ \bottomrule", text)
+
+
+def test_empty_cells_are_chosen_by_no_value() -> None:
+    whole = show(REFERENCE, "--where", "benchmark=latency")
+    assert whole == show(REFERENCE, "--where", "benchmark=latency", "--where", "part=")
 
 
 def test_shared_values_are_above_the_table() -> None:

@@ -151,20 +151,16 @@ def left_out(results: Results, request: Request, names: Iterable[str]) -> Iterat
         yield f"not drawn with these options: {first_of(missing)}"
 
 
-MOST_HERE = 20
-"""Figures that are written into the current folder without a word."""
-
-
 def targets(
     names: Sequence[str], output: str | None, formats: Sequence[str]
 ) -> dict[Path, tuple[str, str]]:
     """Return the figure and the format of each file to write.
 
     ``output`` is a folder, or a file for exactly one figure; None is the current folder, for
-    `MOST_HERE` figures. ``formats`` may be empty: that of the file, else PNG. Raises `UsageError`
+    20 figures at most. ``formats`` may be empty: that of the file, else PNG. Raises `UsageError`
     for more figures, several figures or formats in one file, or a suffix that is no format.
     """
-    if output is None and len(names) > MOST_HERE:
+    if output is None and len(names) > 20:
         raise UsageError(
             f"{len(names)} figures are too many for this folder: name one with -o DIR, or choose "
             "figures with --where and --kind"

@@ -90,20 +90,14 @@ def _not_loaded(error: Exception) -> str:
 
 
 def check_launcher() -> None:
-    """Raise `UsageError` if Open MPI's mpirun started a rank whose library ends in MPI_Init then.
-
-    MPICH does unless it was built with PMIx, which its configuration names.
-    """
+    """Raise `UsageError` if Open MPI's mpirun started an MPICH without PMIx."""
     from mpi4py import MPI
 
-    vendor = MPI.get_vendor()[0]
-    if vendor != "MPICH" or "OMPI_COMM_WORLD_RANK" not in os.environ or MPI.Is_initialized():
-        return
-    if "pmix" not in MPI.Get_library_version().lower():
-        raise UsageError(
-            f"Open MPI's mpirun started this rank, and mpi4py's library is {name()}: use the "
-            "mpiexec that belongs to it"
-        )
+    started = "OMPI_COMM_WORLD_RANK" in os.environ and not MPI.Is_initialized()
+    built = MPI.Get_library_version().lower()
+    if started and MPI.get_vendor()[0] == "MPICH" and "pmix" not in built:
+        why = f"Open MPI's mpirun started this rank, and mpi4py's library is {name()}"
+        raise UsageError(f"{why}: use the mpiexec that belongs to it")
 
 
 def step_aside() -> bool:

@@ -26,6 +26,7 @@ FOR_PROGRAMS = ("csv", "json", "parquet")
 SUFFIXES = {
     ".txt": "text",
     ".md": "markdown",
+    ".tex": "latex",
     ".csv": "csv",
     ".json": "json",
     ".parquet": "parquet",
@@ -102,8 +103,8 @@ def write(
         if rows is None:
             raise ValueError(f"there are no rows to write as {to.format}")
         write_content(to, content_of(rows, to.format, facts or {}))
-    elif to.format == "markdown":
-        write_content(to, markdown(list(made), notes))
+    elif to.format in ("markdown", "latex"):
+        write_content(to, (markdown if to.format == "markdown" else latex)(list(made), notes))
     elif to.path is None:
         on_console(list(made), notes, sys.stdout)
         sys.stdout.flush()  # a full disk is reported first
@@ -214,6 +215,20 @@ def markdown(made: Sequence[Sheet], notes: Iterable[str]) -> str:
             lines += [escaped(remark), ""]
     lines += [f"**Note:** {sentence}\n" for sentence in notes]
     return "\n".join(lines)
+
+
+def latex(made: Iterable[Sheet], notes: Iterable[str]) -> str:
+    """Return tables for LaTeX's package ``booktabs``; all else is in comments."""
+    from pandas import DataFrame
+
+    text = "% \\usepackage{booktabs}\n"
+    for sheet in made:
+        align = "l" * sheet.left + "r" * (len(sheet.columns) - sheet.left)
+        table = DataFrame(sheet.rows, columns=sheet.columns)
+        text += f"% {sheet.title}; {sheet.above}\n"
+        text += table.to_latex(index=False, escape=True, column_format=align)
+        text += "".join(f"% {remark}\n" for remark in sheet.remarks)
+    return text + "".join(f"% Note: {sentence}\n" for sentence in notes)
 
 
 def escaped(text: str) -> str:
