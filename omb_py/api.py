@@ -1,7 +1,7 @@
 """The Python interface: the command line's functions, for notebooks and scripts.
 
 `run` measures inside an MPI job, and `phase` names parts of a program there; everything else needs
-no MPI. All but these two need the extra ``analysis``.
+no MPI. All but these two need the extra ``analysis``, and are functions of `omb_py.analysis`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import OmbError as OmbError
-from omb_py.core.errors import needing
+from omb_py.core.errors import UsageError, needing
 from omb_py.results.columns import LOADED, OverheadRow, PairRow, Row, described
 from omb_py.tracing.recorder.annotation import phase as phase
 
@@ -42,14 +42,14 @@ class Measured:
     runs: dict[str, dict[str, str]]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a table, as ``load(...).rows`` gives those of files.
+        """Return the rows as a table, as ``load(...).to_pandas()`` gives those of files.
 
         Raises `OmbError` if pandas is missing.
         """
         with needing("analysis"):
             from omb_py.analysis.table import of_rows
 
-        return of_rows(self.rows, self.runs).rows
+        return of_rows(self.rows, self.runs).to_pandas()
 
 
 def load(*paths: str | Path, **assume: Any) -> Results:
@@ -70,6 +70,8 @@ def load(*paths: str | Path, **assume: Any) -> Results:
     with needing("analysis"):
         from omb_py.analysis import table
 
+    if not paths:
+        raise UsageError("nothing to load: name files or folders of results")
     results = table.load(paths, assume)
     if results.problems:
         more = f", and {len(results.problems) - 1} more" if len(results.problems) > 1 else ""
@@ -77,44 +79,6 @@ def load(*paths: str | Path, **assume: Any) -> Results:
     for text in results.notes:
         warnings.warn(text, UserWarning, stacklevel=2)
     return results
-
-
-def compare(base: Any, *others: Any, **options: Any) -> pd.DataFrame:
-    """Return rows of two or more results side by side: see `omb_py.analysis.compare`."""
-    with needing("analysis"):
-        from omb_py.analysis.compare import side_by_side as comparison
-
-    return comparison.compare(base, *others, **options)
-
-
-def figures(rows: pd.DataFrame, **options: Any) -> dict[str, Any]:
-    """Return Altair charts of rows by name: see `omb_py.analysis.charts.figures.figures`."""
-    with needing("analysis"):
-        from omb_py.analysis.charts import figures as drawing
-
-    return drawing.figures(rows, **options)
-
-
-def guidelines(rows: pd.DataFrame, **options: Any) -> pd.DataFrame:
-    """Check performance guidelines on rows: MPI calls slower than an equivalent call. See `check`
-    of `omb_py.analysis.guidelines.check`."""
-    with needing("analysis"):
-        from omb_py.analysis.guidelines import check
-
-    return check.check(rows, **options)
-
-
-def model(rows: pd.DataFrame, **options: Any) -> pd.DataFrame:
-    """Return parameters of communication fitted to rows, as those of
-    `omb_py.analysis.model.parameters.parameters`; ``attrs["notes"]`` has notes. Options are those
-    of `omb_py.analysis.model.fit.model`."""
-    with needing("analysis"):
-        from omb_py.analysis.model import fit, parameters
-
-    fitted = fit.model(rows, **options)
-    table = parameters.parameters(fitted)
-    table.attrs["notes"] = list(fitted.notes)
-    return table
 
 
 def run(

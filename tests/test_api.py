@@ -1,9 +1,21 @@
-"""The Python interface loads nothing that is not asked for."""
+"""The Python interface: loaded when it is used; every function takes a path, results or a table."""
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import omb_py
+from tests import ROOT
+
+FILE = ROOT / "results" / "families-mpich.csv"
 
 
 def test_nothing_is_imported_for_the_interface_until_it_is_used() -> None:
@@ -11,3 +23,59 @@ def test_nothing_is_imported_for_the_interface_until_it_is_used() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.split() == ["False", "False"]
     assert "load" in dir(__import__("omb_py"))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some rows of one benchmark, in a file."""
+    lines = FILE.read_text(encoding="utf-8").splitlines(keepends=True)
+    wanted = [one for one in lines if one.startswith(("#", "run,")) or ",allgather,8," in one]
+    wanted += [one for one in lines if ",latency," in one]
+    path: Path = tmp_path_factory.mktemp("small") / "2026-11-20.csv"
+    path.write_text("".join(wanted), encoding="utf-8")
+    return path
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "compare": lambda source: omb_py.compare(source, source, names=("a", "b")),
+    "figures": lambda source: sorted(omb_py.figures(source)),
+    "guidelines": omb_py.guidelines,
+    "model": omb_py.model,
+    "check": lambda source: omb_py.check(source, "fugaku").lines,
+    "history": lambda source: omb_py.history(source).rows,
+    "report": lambda source: "<html" in omb_py.report(source, expected="fugaku"),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_path_results_and_a_table_are_the_same_to_each_function(name: str, small: Path) -> None:
+    function, results = FUNCTIONS[name], omb_py.load(small)
+    found = [function(one) for one in (small, str(small), results, results.rows)]
+    found.append(function(results.to_pandas()))
+    for one in found[1:]:
+        if isinstance(one, pd.DataFrame):
+            pd.testing.assert_frame_equal(one, found[0], check_dtype=False)
+        else:
+            assert one == found[0]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_function_has_a_signature_and_refuses_what_has_no_results(name: str) -> None:
+    kinds = {one.kind for one in inspect.signature(getattr(omb_py, name)).parameters.values()}
+    assert inspect.Parameter.VAR_KEYWORD not in kinds
+    for wrong in (5, pd.DataFrame()):
+        with pytest.raises(omb_py.OmbError, match="has no results: give a path"):
+            FUNCTIONS[name](wrong)
+
+
+def test_results_have_a_length_a_short_repr_and_a_table_of_pandas_types(small: Path) -> None:
+    results = omb_py.load(small)
+    table = results.to_pandas()
+    assert len(results) == len(table) == len(results.rows)
+    assert len(repr(results)) < 120
+    assert "2 benchmarks" in repr(results)
+    assert table.notna().any().all()
+    assert table["validated"].dtype == "boolean"
+    assert not table["validated"].any()
+    with pytest.raises(omb_py.OmbError, match="nothing to load"):
+        omb_py.load()

@@ -17,16 +17,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from otava.analysis import TTestSignificanceTester, compute_change_points, merge
 from scipy.stats import median_abs_deviation
 
 from omb_py.analysis.judging import rows_to_judge
 from omb_py.analysis.points import TELLING, distinctions, group_ids, label
 from omb_py.analysis.report.runs import FIRST, described
-from omb_py.analysis.table import Results
+from omb_py.analysis.table import Source, results_of
 from omb_py.analysis.values import with_values
 from omb_py.analysis.verdict import FASTER, SLOWER
-from omb_py.core.errors import UsageError
+from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import value_text
 from omb_py.core.text.words import count, first_of
@@ -135,13 +134,17 @@ class History:
     lost: tuple[str, ...] = ()
 
 
-def history(results: Results, statistic: str = "auto", since: datetime | None = None) -> History:
-    """Return the changes of every point over the runs of results, from ``since`` on.
+def history(
+    source: Source, statistic: str = "auto", since: datetime | str | None = None
+) -> History:
+    """Return the changes of every point over the runs of results, from the date ``since`` on.
 
+    ``source`` are files or folders, results of `omb_py.load`, or a table of their rows.
     ``statistic`` is the number of a row, as in `value_column`; ``auto`` is decided for each series
     by its runs that count, for a series is compared with itself only. A run's date is in its name,
     or else in the name of its file or of a folder above it; without one, its rows are left out.
     """
+    results, since = results_of(source), since_of(since) if isinstance(since, str) else since
     rows = results.rows
     files = rows[["run", "file"]].drop_duplicates()
     dates = {run: date_of(run, file) for run, file in files.itertuples(index=False)}
@@ -310,6 +313,9 @@ def starts_of(values: np.ndarray) -> tuple[int, ...]:
     Single outliers do not count. A segment of less than `SHORTEST` runs is joined to the neighbour
     from which it differs less.
     """
+    with needing("history"):
+        from otava.analysis import TTestSignificanceTester, compute_change_points, merge
+
     plain = without_outliers(values)
     found, _ = compute_change_points(plain.tolist(), WINDOW, P_VALUE, LEAST_CHANGE)
     tester = TTestSignificanceTester(P_VALUE)

@@ -35,7 +35,7 @@ from omb_py.analysis.points import (
 )
 from omb_py.analysis.select import convert, no_column, rows_with
 from omb_py.analysis.select import pairs as pairs_of
-from omb_py.analysis.table import convert_types
+from omb_py.analysis.table import Source, convert_types, results_of
 from omb_py.analysis.values import BUS, HOST, same_ends, value_column, with_unit
 from omb_py.analysis.verdict import (
     MOST_LAUNCHES,
@@ -327,13 +327,16 @@ def typed(row: Mapping[str, str], place: int) -> Cells:
 
 
 def check(
-    rows: pd.DataFrame,
-    references: pd.DataFrame,
-    name: str,
+    source: Source,
+    expected: str | Path | pd.DataFrame,
+    system: str | None = None,
     tolerance: float | None = None,
     statistic: str = "auto",
 ) -> Checked:
-    """Compare the rows of benchmarks with the references of a system called ``name``.
+    """Compare results with expected values, from a file or of a system that omb-py knows.
+
+    ``source`` are files or folders, results of `omb_py.load` or `run`, or a table of their rows.
+    ``expected`` and ``system`` are as in `load` here, or a table that it returned and its name.
 
     A value is `LOW` or `HIGH` outside of what its reference allows, else `PASS`. It fails if that
     is the worse side: above for a latency, below for a bandwidth or rate. A reference without a
@@ -343,6 +346,11 @@ def check(
     files that are kept apart, each of them is judged (`told_apart`). Rows whose data was wrong are
     not judged, and fail.
     """
+    results = results_of(source)
+    rows, references = results.rows, expected
+    if not isinstance(references, pd.DataFrame):
+        references = load(str(expected), system)
+        system = system or Path(str(expected)).stem
     published = PUBLISHED in references and bool(references[PUBLISHED].all())
     held = TOLERANCE if tolerance is None and not published else tolerance
     rows = rows if RESULTS_OF in rows else told_apart(rows)
@@ -359,8 +367,8 @@ def check(
     unsure, why = not_compared(known, there)
     remarks += why
     lines = [judged(known[place], there[at], held) for place, at in pairs]
-    results = plain_values(rows[RESULTS_OF])
-    for place, of in not_measured(len(known), results, there, pairs):
+    measured = plain_values(rows[RESULTS_OF])
+    for place, of in not_measured(len(known), measured, there, pairs):
         unknown = any(at == place and of in (None, whose) for at, whose in unsure)
         line = judged(known[place], None, held, NOT_COMPARED if unknown else NOT_MEASURED)
         lines.append(line | ({} if of is None else {RESULTS_OF: of}))
@@ -378,7 +386,8 @@ def check(
         )
     names = [*telling(frame), "bytes"]
     named = [label([there[at].get(name) for name in names], names) for at in unclear]
-    return Checked(name, frame, held, tuple(remarks), tuple(wrong), tuple(named))
+    named += results.lost
+    return Checked(system or "", frame, held, tuple(remarks), tuple(wrong), tuple(named))
 
 
 def without_limits(

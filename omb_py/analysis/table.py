@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from omb_py.analysis.points import group_ids
 from omb_py.analysis.sources import label_sources, without_copies
 from omb_py.analysis.values import WORDS, own_number, with_values
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.core.text.words import from_csv_cell
+from omb_py.core.text.words import count, from_csv_cell
 from omb_py.results import application
 from omb_py.results.application import ApplicationRow
 from omb_py.results.columns import (
@@ -75,9 +75,9 @@ LIBRARY = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9 _-]*?)[\s:v]+(?P<version>\d+(
 Paths = str | Path | Iterable[str | Path]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
-    """All results that were read.
+    """All results that were read; ``len`` is the number of rows of all kinds.
 
     ``rows`` has the columns of `Row` and `LOADED`, ``overhead`` and ``pairs`` those of
     `OverheadRow` or `PairRow` and `LOADED`; numbers are floats or nullable integers, missing if a
@@ -91,6 +91,22 @@ class Results:
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
     pairs: pd.DataFrame
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.overhead) + len(self.pairs)
+
+    def __repr__(self) -> str:
+        names = {
+            name for one in (self.rows, self.overhead, self.pairs) for name in one["benchmark"]
+        }
+        of = f"{count(len(names), 'benchmark')} in {count(len(self.runs), 'run')}"
+        return f"<Results: {count(len(self), 'row')} of {of}>"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return ``rows`` without empty columns; if there are none, ``overhead`` or ``pairs``."""
+        tables = (one for one in (self.rows, self.overhead, self.pairs) if len(one))
+        table = next(tables, self.rows).dropna(axis="columns", how="all")
+        return table.astype({name: "boolean" for name in table if kind_of(name) == "bool"})
 
     @property
     def lost(self) -> list[str]:
@@ -123,6 +139,36 @@ def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
         problems.append(Problem(file, line, text, lost=False))
     benchmarks, notes = label_sources(benchmarks)
     return Results(benchmarks, overhead, runs, tuple(problems), tuple(notes), pairs)
+
+
+Source: TypeAlias = Paths | Results | pd.DataFrame
+"""Files or folders, results, or a table of rows of one kind; `results_of` takes `omb_py.run`'s."""
+
+
+def results_of(source: Source) -> Results:
+    """Return a source as results; columns that a table lacks are empty.
+
+    Raises `OmbError` for anything else, and as `load` does.
+    """
+    if isinstance(source, Results):
+        return source
+    if isinstance(source, str | Path | list | tuple):
+        return load(source)
+    table = source if isinstance(source, pd.DataFrame) else getattr(source, "to_pandas", list)()
+    if not isinstance(table, pd.DataFrame) or "benchmark" not in table:
+        raise UsageError(
+            f"a {type(source).__name__} has no results: give a path, what omb_py.load or "
+            "omb_py.run returned, or a table of their rows"
+        )
+    kind = record_of(table.columns)
+    names = {Row: "rows", OverheadRow: "overhead", PairRow: "pairs"}
+    none, runs = of_rows([], {}), getattr(source, "runs", {})
+    empty = pd.Series(np.nan, table.index)
+    whole = {
+        name: convert_types(table.get(name, empty), name, kind) if name in COLUMNS else table[name]
+        for name in dict.fromkeys([*getattr(none, names[kind]), *table])
+    }
+    return replace(none, runs=runs, **{names[kind]: pd.DataFrame(whole)})
 
 
 def tables_of(
@@ -385,7 +431,7 @@ def convert_types(values: pd.Series, name: str, record: type[Any] = Row) -> pd.S
     """Return a column's values as its kind, missing if they cannot be."""
     kind = kind_of(name, record)
     if kind == "bool":
-        values = values.map({"True": True, "False": False, True: True, False: False})
+        values = values.astype(object).map({"True": True, "False": False, True: True, False: False})
     elif kind != "str":
         values = pd.to_numeric(values, errors="coerce")
     return values.astype(DTYPES[kind])

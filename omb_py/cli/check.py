@@ -119,7 +119,7 @@ def command(
         click.echo("\n".join(references.sensitivity(made)))
         return
     judge = partial(
-        references.check, references=known, name=name, tolerance=tolerance, statistic=statistic
+        references.check, expected=known, system=name, tolerance=tolerance, statistic=statistic
     )
     rows = references.told_apart(results.rows)
     checked = judge(rows)

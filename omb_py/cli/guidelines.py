@@ -77,7 +77,7 @@ def command(
     results = read(paths, where, assume)
     note_others(results, "guidelines")
     rows, wrong = rows_to_judge(results.rows)
-    points = check.check(rows, tolerance, only)
+    points = check.guidelines(rows, tolerance, only)
     missing = check.not_measured(rows, points, only)
     said = [check.summary(points, missing)]
     remarks = list(check.remarks(points))

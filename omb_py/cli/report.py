@@ -51,14 +51,10 @@ def command(
         output = (Path(paths[0]) if Path(paths[0]).is_dir() else Path()) / "report.html"
     files.refuse_existing([output], force)
     with needing("analysis"):
-        from omb_py.analysis import references
         from omb_py.analysis.report.page import report
 
     if expected is None and system is not None:
         raise UsageError("--system chooses one of --expected: name both, or leave it out")
-    known = None
-    if expected is not None:
-        known = (system or Path(expected).stem, references.load(expected, system))
-    page = report(read(paths, where, assume, names), title, statistic, known)
+    page = report(read(paths, where, assume, names), title, statistic, expected, system)
     files.write(output, page, "; name another file with --output")
     click.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser", err=True)

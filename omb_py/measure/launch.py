@@ -59,7 +59,8 @@ def start_job(
     ``numpy_apart`` times the import of NumPy as a stage of its own. A GPU context that comes after
     MPI_Init costs Open MPI 5 its direct copies between GPUs.
     """
-    launched = launched_as(name, options) | {key: (value,) for key, value in (more or {}).items()}
+    launched = {"benchmark": (name,), **alike(options)}
+    launched |= {key: (value,) for key, value in (more or {}).items()}
     stages = Stages() if stages is None else stages
     watchdog = None
     if options.timeout is not None:
@@ -116,11 +117,6 @@ def start_job(
             yield StartedJob(job, buffer, watchdog, device_first)
             if watchdog is not None and not in_program:
                 watchdog.end()
-
-
-def launched_as(name: str, options: Options) -> dict[str, tuple[Any, ...]]:
-    """Return what ranks that run ``name`` must have alike, by the names of what sets them."""
-    return {"benchmark": (name,), **alike(options)}
 
 
 def _job(options: Options, stages: Stages, guest: bool) -> Job:
@@ -328,7 +324,9 @@ def measure_in_program(
     collector = Collector()
     with mpi_left_started(options.thread_level), same_environment():
         if options.session:  # ranks without it would not come where the others open it
-            guest(options.thread_level).start_together(None, launched_as(benchmark.name, options))
+            launched = {"benchmark": (benchmark.name,), **alike(options)}
+            plain = replace(options, session=False)
+            _job(plain, Stages(), guest=True).start_together(None, launched)
         with launch(benchmark, options, True, lambda: [collector, *more_writers()]) as context:
             try:
                 measurement(context).run()
@@ -349,16 +347,8 @@ def failing_together() -> Iterator[None]:
     except OmbError as error:
         if launcher.is_alone():
             raise
-        level = Options.thread_level
-        with mpi_left_started(level):
-            guest(level).start_together(error, None)
-
-
-def guest(thread_level: str) -> Job:
-    """Return the job of all ranks in a user's program, where omb-py does not end MPI."""
-    from omb_py.core.job import by_mpi
-
-    return by_mpi.world(thread_level, session=False, guest=True)
+        with mpi_left_started(Options.thread_level):
+            _job(Options(), Stages(), guest=True).start_together(error, None)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,12 @@ from omb_py.analysis.charts.lines import rank_charts, size_charts
 from omb_py.analysis.charts.maps import pair_maps
 from omb_py.analysis.charts.spec import FORMATS, Chart, Page
 from omb_py.analysis.select import convert
-from omb_py.analysis.table import Results, of_rows, record_of
+from omb_py.analysis.table import Results, Source, results_of
 from omb_py.analysis.values import QUANTITIES, measured
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.files import refuse_existing
 from omb_py.core.text.files import write as write_file
 from omb_py.core.text.words import first_of
-from omb_py.results.columns import OverheadRow, PairRow, Row
 
 NOTHING = {
     "auto": "there is nothing to draw in these files",
@@ -43,36 +41,27 @@ def requested(sizes: Iterable[int | str] = (), **options: Any) -> Request:
 
 
 def figures(
-    source: Results | pd.DataFrame,
+    source: Source,
     kind: str = "auto",
     *,
     sizes: Sequence[int | str] = (),
+    lines: Sequence[str] | None = None,
+    value: str = "auto",
+    statistic: str = "auto",
     width: str | float = 17.5,
     theme: str = "light",
-    **options: Any,
 ) -> dict[str, Any]:
     """Return Altair charts by the names of their files.
 
-    ``source`` is a result of `omb_py.analysis.table.load`, or the rows of one of its tables. The
-    other arguments are the options of ``omb-py plot``: ``lines``, ``value`` and ``statistic``, too.
+    ``source`` are files or folders, results of `load` or `run`, or a table of their rows. The other
+    arguments are the options of ``omb-py plot``.
     Raises `UsageError` for invalid arguments and `OmbError` when there is nothing to draw.
     """
-    request = requested(sizes, kind=kind, **options)
+    request = requested(sizes, kind=kind, lines=lines, value=value, statistic=statistic)
     page = Page.parsed(width, theme)
-    found = charts(as_results(source), request)
+    found = charts(results_of(source), request)
     drawn = {name: one.specification(page, captioned=True) for name, one in found.items()}
     return {name: VConcatChart.from_dict(one, validate=False) for name, one in drawn.items()}
-
-
-def as_results(source: Results | pd.DataFrame) -> Results:
-    """Return rows of one table as results that have no others; columns that it lacks are empty."""
-    if isinstance(source, Results):
-        return source
-    none = of_rows([], {})
-    kind = {Row: "rows", OverheadRow: "overhead", PairRow: "pairs"}[record_of(source.columns)]
-    columns = getattr(none, kind).columns
-    missing = [name for name in columns if name not in source.columns]
-    return replace(none, **{kind: source.reindex(columns=[*source.columns, *missing])})
 
 
 def charts(results: Results, request: Request) -> dict[str, Chart]:

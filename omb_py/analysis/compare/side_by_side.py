@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ import pandas as pd
 from omb_py.analysis.compare.pairing import pair
 from omb_py.analysis.judging import refuse_wrong
 from omb_py.analysis.sources import short_names
-from omb_py.analysis.table import load
+from omb_py.analysis.table import Source, results_of
 from omb_py.analysis.values import (
     NUMBERS,
     TAIL,
@@ -77,7 +76,6 @@ class ComparedSide:
     runs: pd.DataFrame
 
 
-Source: TypeAlias = str | Path | pd.DataFrame
 ENDS = ("x", "y")
 """Base and other in the columns of points and pairs."""
 
@@ -93,7 +91,7 @@ def compare(
 ) -> pd.DataFrame:
     """Compare results with those of ``base``, point by point: one row per point and other.
 
-    Each argument is a file, a folder, or the rows that `load` read (or `measured` of them);
+    Each argument is a file, a folder, results of `load` or `run`, or a table of their rows;
     ``names`` are words for them, the base's first. Rows of one point in one argument are repeated
     runs. ``launch_spread`` states the relative standard deviation between launches (0.03 for 3 %)
     if runs were not repeated often enough for a rank test; without it that of the compared runs is
@@ -143,7 +141,7 @@ def compare(
     if not others:
         raise UsageError("nothing to compare with: name a base and at least one other")
     called = names_of((base, *others), names)
-    tables = [rows_of(one) for one in (base, *others)]
+    tables = [results_of(one).rows for one in (base, *others)]
     sides = [measured(table, name) for table, name in zip(tables, called, strict=True)]
     parts: list[pd.DataFrame] = []
     for side, name in zip(sides[1:], called[1:], strict=True):
@@ -172,13 +170,6 @@ def compare(
     table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     set_verdict(table, equal_within)
     return table
-
-
-def rows_of(source: Source) -> pd.DataFrame:
-    """Return the rows of a file or folder; rows as they are."""
-    if isinstance(source, pd.DataFrame):
-        return source
-    return load(source).rows
 
 
 def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str]:

@@ -18,10 +18,10 @@ from omb_py.analysis.guidelines.rules import (
     SMALLEST,
     Guideline,
     chosen,
-    guidelines,
     size_beside,
 )
 from omb_py.analysis.points import at_size, distinctions, label
+from omb_py.analysis.table import Source, results_of
 from omb_py.analysis.values import data_wrong
 from omb_py.analysis.verdict import LEVEL, MARGIN, adjusted, by_runs, chance, enough, factor
 from omb_py.benchmarks.collective import TABLE
@@ -58,15 +58,17 @@ COLUMNS = (
     *("left_us", "right_us", "ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted"),
     *("runs_left", "runs_right", "verdict"),
 )
-"""Columns of `check`."""
+"""Columns of `guidelines`."""
 
 
-def check(
-    rows: pd.DataFrame, tolerance: float = MARGIN, only: Sequence[str] | None = None
+def guidelines(
+    source: Source, tolerance: float = MARGIN, only: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Check guidelines on rows of results: one row for each guideline, experiment and message size.
+    """Check that MPI calls are no slower than equivalent ones: a row for each guideline,
+    experiment and message size.
 
-    Rows of one point are repeated launches. ``only`` names kinds of guidelines or benchmarks
+    ``source`` are files or folders, results of `load` or `run`, or a table of their rows. Rows of
+    one point are repeated launches. ``only`` names kinds of guidelines or benchmarks
     (`chosen`). The columns:
 
     - ``guideline``, its ``kind``, the ``benchmark`` on its left side, the configuration, and
@@ -83,7 +85,7 @@ def check(
 
     Raises `UsageError` for a name in ``only`` that is neither.
     """
-    rules = chosen(only)
+    rules, rows = chosen(only), results_of(source).rows
     found = [
         point | {"guideline": rule.name, "kind": rule.kind, "benchmark": rule.left}
         for key, sides in groups(rows)
@@ -218,7 +220,7 @@ def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Mapping[str,
     """
     needed = ("benchmark", "part", "bytes", "run", "library_algorithm", "algorithm", "validation")
     frame = rows.reindex(columns=[*needed, *ALIKE, *OPEN, *TIMES.values()])
-    known = {name for rule in guidelines() for name in (rule.left, *rule.right)}
+    known = {name for rule in chosen(None) for name in (rule.left, *rule.right)}
     own = frame["algorithm"].isna() | (frame["algorithm"] == LIBRARY)
     own &= frame["library_algorithm"].isna() | (frame["library_algorithm"] == DEFAULT)
     sized = frame["bytes"].isna() | (frame["bytes"] > 0)

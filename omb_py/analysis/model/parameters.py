@@ -6,8 +6,10 @@ from typing import Any
 
 import pandas as pd
 
+from omb_py.analysis.model import fit
 from omb_py.analysis.model.fit import Model
 from omb_py.analysis.model.lines import Fit
+from omb_py.analysis.table import Source, results_of
 from omb_py.core.text import tables
 from omb_py.core.text.tables import Sheet, Target
 from omb_py.core.text.units import amount, digits, size_text, value_text
@@ -20,6 +22,19 @@ COLUMNS = (
     *("rms_error", "worst_error"),
 )
 INTEGERS = ("ranks", "first_bytes", "last_bytes", "points")
+
+
+def model(source: Source, statistic: str = "auto") -> pd.DataFrame:
+    """Fit costs of communication to results: see `parameters`, with notes in ``attrs["notes"]``.
+
+    ``source`` are files or folders, results of `load` or `run`, or a table of their rows;
+    ``statistic`` is ``auto``, ``median`` or ``mean``. Raises `OmbError` if no curve has two sizes.
+    """
+    results = results_of(source)
+    fitted = fit.model(results.rows, results.runs, statistic)
+    table = parameters(fitted)
+    table.attrs["notes"] = list(fitted.notes)
+    return table
 
 
 def parameters(model: Model) -> pd.DataFrame:

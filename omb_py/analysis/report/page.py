@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from math import log2
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -25,7 +26,7 @@ from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.points import SERIES, at_size, distinctions, group_ids, label, points_of
 from omb_py.analysis.report.runs import origin, places
-from omb_py.analysis.table import Results
+from omb_py.analysis.table import Source, results_of
 from omb_py.analysis.values import ENDS, data_wrong, measured, value_column
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
@@ -67,16 +68,19 @@ class Section:
 
 
 def report(
-    results: Results,
+    source: Source,
     title: str | None = None,
     statistic: str = "auto",
-    expected: tuple[str, pd.DataFrame] | None = None,
+    expected: str | Path | pd.DataFrame | None = None,
+    system: str | None = None,
 ) -> str:
-    """Return the HTML page about results.
+    """Return an HTML page about results, which needs no other file.
 
-    ``statistic`` is the number of a row, as in `value_column`; ``expected`` is a system's name and
-    its references (`references.load`). Raises `OmbError` if no row has a number.
+    ``source`` are files or folders, results of `omb_py.load` or `run`, or a table of their rows.
+    ``statistic`` of a row is ``auto``, ``median`` or ``mean``; ``expected`` and ``system`` are as
+    in `check`. Raises `OmbError` if no row has a number.
     """
+    results = results_of(source)
     values = value_column(results.rows, statistic)
     slow = hosts.slow_hosts(values)
     if slow.slow:
@@ -85,6 +89,8 @@ def report(
     numbers = bool(len(values) or len(results.overhead) or len(results.pairs))
     if not numbers and not data_wrong(results.rows).any():
         raise OmbError("there is no row with a number: measure something first")
+    if expected is not None:  # a wrong name is found before the figures are drawn
+        checked = references.check(results.rows, expected, system, statistic=statistic)
     drawn = list(charts(results, Request(statistic=statistic)).values()) if numbers else []
     rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
     odd = anomalies.anomalies(values, results.runs, results.rows)
@@ -95,8 +101,6 @@ def report(
         words = "A longer bar is better: a lower latency, a higher bandwidth or rate."
         parts.append(Section("Key numbers", words, cards=key_numbers(values)))
     if expected is not None:
-        name, known = expected
-        checked = references.check(results.rows, known, name, statistic=statistic)
         said = checked.conclusion.sentence
         words = ". ".join([said, *checked.remarks])
         parts.append(Section("Expected values", f"{words}.", [references.sheet(checked)]))

@@ -107,13 +107,11 @@ def step_aside() -> bool:
     """
     from mpi4py import MPI
 
-    if MPI.get_vendor()[0] != "MPICH" or MPI.Is_initialized():
-        return False
     crowded = (launcher.local_ranks() or 0) > (os.cpu_count() or 1)
-    if not crowded or not THROTTLE.keys().isdisjoint(os.environ):
-        return False
-    os.environ.update(THROTTLE)
-    return True
+    able = MPI.get_vendor()[0] == "MPICH" and not MPI.Is_initialized()
+    if done := crowded and able and THROTTLE.keys().isdisjoint(os.environ):
+        os.environ.update(THROTTLE)
+    return done
 
 
 def initialize(thread_level: str) -> None:

@@ -49,12 +49,7 @@ LOCAL_RANK_VARIABLES = (
     "LOCAL_RANK",
 )
 
-LOCAL_SIZE_VARIABLES = (
-    "MPI_LOCALNRANKS",
-    "MVP_COMM_WORLD_LOCAL_SIZE",
-    "MV2_COMM_WORLD_LOCAL_SIZE",
-    "PMI_LOCAL_SIZE",
-)
+LOCAL_SIZE_VARIABLES = ("MPI_LOCALNRANKS", "PMI_LOCAL_SIZE")  # of Hydra, of PALS
 
 EXPECTED_RANKS = "OMB_PY_EXPECTED_RANKS"
 """The number of ranks that the author of the launcher's command line wanted."""
@@ -136,19 +131,8 @@ def local_rank() -> int | None:
 
 
 def local_ranks() -> int | None:
-    """Return the number of ranks on this process's node, None if the launcher does not report it.
-
-    Slurm lists those of each node, as in ``4(x2),3``.
-    """
-    found = _find(LOCAL_SIZE_VARIABLES)
-    node, each = _find(("SLURM_NODEID",)), os.environ.get("SLURM_STEP_TASKS_PER_NODE")
-    if found is not None or node is None or each is None:
-        return found
-    import re
-
-    counts = re.findall(r"(\d+)(?:\(x(\d+)\))?", each)
-    of_nodes = [int(ranks) for ranks, nodes in counts for _ in range(int(nodes or 1))]
-    return of_nodes[node] if node < len(of_nodes) else None
+    """Return the number of ranks on this process's node, None if the launcher sets no such."""
+    return _find(LOCAL_SIZE_VARIABLES)
 
 
 def note(text: str, rank: int) -> None:

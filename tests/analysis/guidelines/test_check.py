@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.guidelines import check as checking
 from omb_py.analysis.guidelines import rules
-from omb_py.analysis.guidelines.check import CANNOT_TELL, COLUMNS, HOLDS, VIOLATED, check
+from omb_py.analysis.guidelines.check import CANNOT_TELL, COLUMNS, HOLDS, VIOLATED, guidelines
 from omb_py.analysis.guidelines.rules import FORMS, chosen, of_blocks, size_beside
 from omb_py.benchmarks import find_benchmark
 from omb_py.core.errors import UsageError
@@ -33,7 +33,7 @@ def violated(points: pd.DataFrame) -> dict[str, list[int]]:
 
 def test_planted_violation_is_the_only_one_found() -> None:
     rows = results(("allreduce", "reduce", "bcast"), {("allreduce", 1024): 3.0})
-    points = check(rows, only=("emulation",))
+    points = guidelines(rows, only=("emulation",))
     assert violated(points) == {"allreduce <= reduce + bcast": [1024]}
     (point,) = points[points["verdict"] == VIOLATED].to_dict("records")
     assert point["ratio"] == pytest.approx(1.5, rel=0.05)  # 3 times one of two alike calls
@@ -45,7 +45,7 @@ def test_planted_violation_is_the_only_one_found() -> None:
 def test_sizes_of_blocks_meet_sizes_of_whole_messages() -> None:
     """A broadcast of 1024 bytes to 4 ranks is beside blocks of 256 bytes, not of 1024."""
     rows = results(("bcast", "scatter", "allgather"), {("scatter", 256): 4.0})
-    points = check(rows, only=("emulation", "bcast")).set_index("bytes")
+    points = guidelines(rows, only=("emulation", "bcast")).set_index("bytes")
     assert list(points.index) == [64, 256, 1024, 4096]  # blocks of 4 bytes were not measured
     assert points.loc[1024, "right_us"] == pytest.approx(5 * (10 + 1.024), rel=0.05)
     assert points.loc[256, "right_us"] == pytest.approx(2 * (10 + 0.256), rel=0.05)
@@ -88,7 +88,7 @@ def test_library_at_the_limit_is_rarely_a_violation() -> None:
     accused = [
         seed
         for seed in range(12)
-        if violated(check(results(names, seed=seed), tolerance=0.0, only=("emulation",)))
+        if violated(guidelines(results(names, seed=seed), tolerance=0.0, only=("emulation",)))
     ]
     assert len(accused) <= 1
 
@@ -122,12 +122,12 @@ def test_each_kind_is_found(
     only: tuple[str, ...] | None,
     found: dict[str, list[int]],
 ) -> None:
-    assert violated(check(results(names, slow), only=only)) == found
+    assert violated(guidelines(results(names, slow), only=only)) == found
 
 
 def test_one_launch_tells_nothing() -> None:
     rows = results(("gather", "allgather"), {("gather", 64): 5.0}, launches=1)
-    points = check(rows, only=("gather",))
+    points = guidelines(rows, only=("gather",))
     assert set(points["verdict"]) == {CANNOT_TELL}
     assert points["ratio_low"].isna().all()
     assert any("too few launches" in remark for remark in checking.remarks(points))
@@ -136,13 +136,13 @@ def test_one_launch_tells_nothing() -> None:
 def test_unlike_rows_are_never_compared() -> None:
     slow = results(("gather", "allgather"), binding="pickle", time=lambda *_: 100.0)
     fast = results(("gather", "allgather"), binding="native")
-    points = check(pd.concat([slow, fast]), only=("emulation",))
+    points = guidelines(pd.concat([slow, fast]), only=("emulation",))
     assert set(points["binding"]) == {"pickle", "native"}
     assert set(points["verdict"]) == {HOLDS}
-    assert not violated(check(pd.concat([slow[slow["benchmark"] == "gather"], fast])))
+    assert not violated(guidelines(pd.concat([slow[slow["benchmark"] == "gather"], fast])))
     ints = results(("allreduce", "reduce", "bcast"), mpi_type="MPI_INT")
     floats = results(("allreduce",), mpi_type="MPI_FLOAT", time=lambda *_: 100.0)
-    points = check(pd.concat([ints, floats]), only=("allreduce", "emulation"))
+    points = guidelines(pd.concat([ints, floats]), only=("allreduce", "emulation"))
     assert set(points["mpi_type"]) == {"MPI_INT"}
     assert not violated(points)
 
@@ -151,7 +151,7 @@ def test_unlike_rows_are_never_compared() -> None:
 def test_another_algorithm_is_not_judged_as_the_library(column: str) -> None:
     rows = results(("gather", "allgather"), {("gather", 64): 4.0})
     ring = results(("gather",), launches=30, time=lambda *_: 1000.0).assign(**{column: "ring"})
-    points = check(pd.concat([rows, ring]), only=("emulation",))
+    points = guidelines(pd.concat([rows, ring]), only=("emulation",))
     assert violated(points) == {"gather <= allgather": [64]}
     assert any("--coll-algorithm" in remark for remark in checking.remarks(points))
 
@@ -161,7 +161,7 @@ def test_another_algorithm_is_not_judged_as_the_library(column: str) -> None:
 )
 def test_rows_labelled_as_the_library_choice_are_judged(column: str, label: str) -> None:
     rows = results(("gather", "allgather"), {("gather", 64): 4.0}).assign(**{column: label})
-    assert violated(check(rows, only=("emulation",))) == {"gather <= allgather": [64]}
+    assert violated(guidelines(rows, only=("emulation",))) == {"gather <= allgather": [64]}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_remark_on_chance_fits_the_launches_of_both_sides(
     left: int, right: int, launches: list[str]
 ) -> None:
     rows = [results(("gather",), launches=left), results(("allgather", "reduce"), launches=right)]
-    points = check(pd.concat(rows), only=("gather",))
+    points = guidelines(pd.concat(rows), only=("gather",))
     points = points[points["guideline"].isin(["gather <= allgather", "gather <= reduce"])]
     remarks = [text.partition(" checks ")[0] for text in checking.remarks(points)]
     assert remarks == [f"with {each}, a single violation among 9" for each in launches]
@@ -186,7 +186,7 @@ def test_remark_on_chance_fits_the_launches_of_both_sides(
 
 def test_violations_at_neighbouring_sizes_are_one_line() -> None:
     slow = {("gather", size): factor for size, factor in ((16, 2.0), (64, 3.0), (1024, 2.5))}
-    points = check(results(("gather", "allgather"), slow), only=("emulation",))
+    points = guidelines(results(("gather", "allgather"), slow), only=("emulation",))
     (sheet,) = checking.sheets(points)
     assert [cells[:2] for cells in sheet.rows] == [
         ("gather <= allgather", "16 B to 64 B"),
@@ -205,7 +205,7 @@ def test_violations_at_neighbouring_sizes_are_one_line() -> None:
 def test_verdict_fits_interval(launches: int, factor: float, tolerance: float, seed: int) -> None:
     slow = {("gather", size): factor for size in SIZES}
     rows = results(("gather", "allgather"), slow, launches, noise=0.1, seed=seed)
-    points = check(rows, tolerance, ("emulation",))
+    points = guidelines(rows, tolerance, ("emulation",))
     limit = 1 + tolerance
     assert (points.loc[points["verdict"] == VIOLATED, "ratio_low"] > limit).all()
     assert (points.loc[points["verdict"] == HOLDS, "ratio_high"] <= limit).all()
@@ -214,7 +214,7 @@ def test_verdict_fits_interval(launches: int, factor: float, tolerance: float, s
 
 def test_what_is_not_measured_is_named_only_beside_what_is() -> None:
     rows = results(("gather", "allgather"))
-    points = check(rows)
+    points = guidelines(rows)
     missing = checking.not_measured(rows, points, None)
     assert "gather <= reduce" in missing
     assert "allreduce <= reduce + bcast" not in missing
