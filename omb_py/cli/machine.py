@@ -8,7 +8,6 @@ import click
 
 from omb_py.cli.analysis_options import note
 from omb_py.core.errors import needing
-from omb_py.core.text import files
 
 
 @click.group("machine")

@@ -328,14 +328,7 @@ def measure_in_program(
             plain = replace(options, session=False)
             _job(plain, Stages(), guest=True).start_together(None, launched)
         with launch(benchmark, options, True, lambda: [collector, *more_writers()]) as context:
-            try:
-                measurement(context).run()
-            except SharedError as error:
-                if error.exit_code != LeftOutError.exit_code:
-                    raise
-                if not context.job.bcast_from_root(len(collector.rows)):
-                    raise
-                context.job.note(str(error))
+            measurement(context).run()
     return (collector.rows, collector.runs) if context.job.rank == 0 else (None, {})
 
 
