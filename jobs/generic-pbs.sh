@@ -8,7 +8,7 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-pbs, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-pbs --one-job  # 0c1224af
+# Made by: omb-py job render scaling --machine generic-pbs --one-job  # d494c9da
 # Submit it from the folder in which sweeps/scaling-generic-pbs is to be: qsub SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 
@@ -97,7 +97,8 @@ fi
 if [ "$code" -eq 75 ]; then
     trap "" TERM USR1 USR2 HUP
     omb-py job continue "$job" "${sweep[@]}" \
-        --chain resubmit ${signalled:+--signalled}
+        --chain resubmit ${signalled:+--signalled} \
+        --seconds "$((left + 60 - SECONDS - 10))"
     exit
 fi
 exit "$code"

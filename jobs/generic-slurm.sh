@@ -10,7 +10,7 @@
 ##SBATCH --account=PROJECT
 #
 # Sweep scaling on generic-slurm, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-slurm --one-job  # d6b0cdd4
+# Made by: omb-py job render scaling --machine generic-slurm --one-job  # 77b7e5ad
 # Submit it from the folder in which sweeps/scaling-generic-slurm is to be: sbatch SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 
@@ -104,7 +104,8 @@ fi
 if [ "$code" -eq 75 ]; then
     trap "" TERM USR1 USR2 HUP
     omb-py job continue "$job" "${sweep[@]}" \
-        --chain resubmit ${signalled:+--signalled}
+        --chain resubmit ${signalled:+--signalled} \
+        --seconds "$((left + 60 - SECONDS - 10))"
     exit
 fi
 exit "$code"

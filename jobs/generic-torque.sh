@@ -7,7 +7,7 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-torque, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-torque --one-job  # 1d7f341b
+# Made by: omb-py job render scaling --machine generic-torque --one-job  # bbce545a
 # Submit it from the folder in which sweeps/scaling-generic-torque is to be: qsub SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 
@@ -96,7 +96,8 @@ fi
 if [ "$code" -eq 75 ]; then
     trap "" TERM USR1 USR2 HUP
     omb-py job continue "$job" "${sweep[@]}" \
-        --chain resubmit ${signalled:+--signalled}
+        --chain resubmit ${signalled:+--signalled} \
+        --seconds "$((left + 60 - SECONDS - 10))"
     exit
 fi
 exit "$code"

@@ -7,7 +7,7 @@
 ##COBALT -A PROJECT
 #
 # Sweep scaling on thetagpu, 2 nodes: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine thetagpu --nodes 2  # f42cefcf
+# Made by: omb-py job render scaling --machine thetagpu --nodes 2  # 57f74775
 # Submit it from the folder in which sweeps/scaling-thetagpu is to be: qsub-gpu SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 # Fill in the account above: the scheduler takes no job without one.
@@ -92,7 +92,8 @@ fi
 if [ "$code" -eq 75 ]; then
     trap "" TERM USR1 USR2 HUP
     omb-py job continue "$job" "${sweep[@]}" \
-        --chain resubmit ${signalled:+--signalled}
+        --chain resubmit ${signalled:+--signalled} \
+        --seconds "$((left + 60 - SECONDS - 10))"
     exit
 fi
 exit "$code"

@@ -144,10 +144,12 @@ def warn(job: BatchJob, refuse_no_account: bool) -> None:
 @FOLDER
 @click.option("--chain", type=click.Choice(["resubmit", "none"]), required=True)
 @click.option("--signalled", is_flag=True)
+@click.option("--seconds", type=float, default=0.0)
 def continue_command(
     number: str,
     chain: str,
     signalled: bool,
+    seconds: float,
     nodes: int | None,
     **words: Any,
 ) -> int:
@@ -158,7 +160,7 @@ def continue_command(
 
     job = replace(batch.find(**words), nodes=nodes)
     try:
-        following = jobs.go_on(job, number, chain, signalled)
+        following = jobs.go_on(job, number, chain, signalled, seconds)
     except jobs.ChainEndError as end:
         there, planned = sum(map(Folder(job.root).there, job.points)), job.plan.on(nodes).rows
         how = "" if isinstance(end, jobs.NothingLeftError) else f"; to go on: {job.submit_command}"

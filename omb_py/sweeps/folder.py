@@ -24,11 +24,11 @@ from omb_py.sweeps.toml import read
 
 DONE, SHORT, UNSUPPORTED, MISSING = "done", "short", "unsupported", "missing"
 FAILED, TIMED_OUT, STOPPED, HUNG = "failed", "timed out", "stopped", "hung"
-REFUSED = "refused"
+REFUSED, SUSPENDED = "refused", "suspended"
 """Outcomes of an attempt: all rows are there; there was no memory for some, or no algorithm; no
 library can measure it; a package, device or library is missing, which the next start looks for
 again; it failed; it took too long; omb-py ended it, or did so after its last row; its options are
-wrong."""
+wrong; the scheduler suspended the job."""
 
 FAILURES = (FAILED, TIMED_OUT)
 """Outcomes that are worth a retry."""
@@ -75,7 +75,8 @@ class PointState(BaseModel):
     @property
     def last(self) -> Attempt | None:
         """The last attempt that was not stopped; None without one."""
-        ended = [attempt for attempt in self.attempts if attempt.outcome != STOPPED]
+        cut = (STOPPED, SUSPENDED)
+        ended = [attempt for attempt in self.attempts if attempt.outcome not in cut]
         return ended[-1] if ended else None
 
     @property

@@ -6,6 +6,8 @@ SCRIPT``, with the number of the job that submitted it where one did.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +22,7 @@ from omb_py.sweeps.files import locked, moment, write_atomically, writing
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.points import split
 from omb_py.sweeps.runner import UNFINISHED
-from omb_py.sweeps.schedulers import hand_over, hand_over_in_job
+from omb_py.sweeps.schedulers import SCHEDULERS, ask, hand_over, hand_over_in_job
 
 
 class ChainEndError(OmbError):
@@ -131,13 +133,15 @@ def check_edited(script: Path, text: str, advice: str) -> None:
 # In a job.
 
 
-def go_on(job: BatchJob, number: str, chain: str, signalled: bool) -> str:
+def go_on(job: BatchJob, number: str, chain: str, signalled: bool, seconds: float = 0.0) -> str:
     """Submit the next job if this one made progress; return its number.
 
-    ``signalled`` is true if a signal has stopped this one. Raises `ChainEndError` if the chain
-    ends.
+    ``signalled`` is true if a signal has stopped this one, which may run for ``seconds``. Raises
+    `ChainEndError` if the chain ends.
     """
     scheduler, most = job.scheduler, job.machine.job.max_jobs
+    if signalled and starts_again(number):
+        raise NothingLeftError(f"{scheduler.title} starts this job again")
     if signalled:
         raise ChainEndError(
             "a signal stopped this job before its time was over, so that it goes on only if "
@@ -150,12 +154,22 @@ def go_on(job: BatchJob, number: str, chain: str, signalled: bool) -> str:
     if length >= most:
         raise ChainEndError(f"it has had {count(length, 'job')} (job.max_jobs = {most})")
     try:
-        following = hand_over_in_job(scheduler, job.script)
+        following = hand_over_in_job(scheduler, job.script, seconds)
     except OmbError as error:
         raise ChainEndError(str(error)) from error
     with suppress(OmbError):  # on a full disk: the next job is there nevertheless
         append(job.root, following, job.name, number)
     return following
+
+
+def starts_again(number: str) -> bool:
+    """Return whether Slurm has put this job back into its queue."""
+    before = os.environ.get("SLURM_RESTART_COUNT", "0")
+    with suppress(OmbError, OSError):
+        said = ask(SCHEDULERS["slurm"].in_job, ["scontrol", "show", "job", number]).stdout
+        again = re.search(r"\bRestarts=(\d+)", said)
+        return again is not None and int(again[1]) > int(before)
+    return False
 
 
 def jobs_of_chain(known: Mapping[str, str | None], number: str) -> int:

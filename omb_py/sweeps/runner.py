@@ -50,6 +50,12 @@ SAME_CAUSE = 3
 not in the points."""
 
 LOOK_SECONDS = 0.5
+PAUSE_SECONDS = 3.0
+"""A look that comes so late means that the job was suspended: the row under way has the pause."""
+
+MOST_PAUSES = 20
+"""Pauses in a row after which a point waits for another start."""
+
 END_SECONDS = 20.0
 """Seconds that a launcher has after the last row of a job whose ranks failed: some never end."""
 
@@ -176,6 +182,7 @@ class Runner:
             if not self.reporter.there:
                 stop_if_same(causes)
             waiting = [point for point in waiting if point not in begun]
+            waiting += filter(self._suspended, begun)
             place = begun[0].place if begun else ""
             if alike(launches.get(place, [])[-SAME_CAUSE:]):
                 self.leave_out([point for point in points if point.place == place])
@@ -201,6 +208,11 @@ class Runner:
     def _failed(self, point: SweepPoint) -> bool:
         """Return whether the last attempt at a point failed."""
         return self.folder.state(point).outcome in outcomes.FAILURES
+
+    def _suspended(self, point: SweepPoint) -> bool:
+        """Return whether a pause of the job cut the last attempt at a point, but not too many."""
+        ends = [one.outcome for one in self.folder.state(point).attempts[-MOST_PAUSES:]]
+        return ends[-1:] == [outcomes.SUSPENDED] and ends != MOST_PAUSES * [outcomes.SUSPENDED]
 
     def _next(self, waiting: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
         """Return the first of the points, and those that share its launch."""
@@ -260,7 +272,7 @@ class Runner:
         with writing(shared.summary):
             shared.summary.unlink(missing_ok=True)
         code, ended, began = self._launch(points, shared)
-        self._settle(shared)
+        self._settle(shared, ended)
         broken = shared.under_way if shared.begun else points[0]
         if broken is not None:
             log = self.folder.log(points[0])
@@ -272,12 +284,13 @@ class Runner:
             self._note(broken, rows, seconds, code, ended, last_words(log), began)
         return shared.begun or [points[0]]
 
-    def _settle(self, shared: SharedLaunch) -> None:
-        """Note the outcomes of the points that are over."""
+    def _settle(self, shared: SharedLaunch, ended: str | None = None) -> None:
+        """Note the outcomes of the points that are over, if the launch was not ``ended`` before."""
         for point, line in shared.look():
             words = line["reason"] or None, ""
             rows = shared.rows(point)
-            self._note(point, rows, line["seconds"], line["exit_code"], None, words)
+            cut = ended if ended == outcomes.SUSPENDED else None
+            self._note(point, rows, line["seconds"], line["exit_code"], cut, words)
 
     def _attempt(self, point: SweepPoint) -> Attempt:
         began, before = time.monotonic(), len(self.folder.measured(point))
@@ -310,6 +323,8 @@ class Runner:
             said = f"exit code {code} after its last row: {said}"
         elif outcome in (outcomes.DONE, outcomes.STOPPED):
             said = ""
+        if outcome == outcomes.SUSPENDED:
+            said = "the job was suspended meanwhile, so it is measured again"
         hung = ended == outcomes.HUNG or FINALIZE_HUNG in (excuse or "")
         if outcome == outcomes.TIMED_OUT:
             limit = f"{duration(self.job.sweep.time_limit)} (time_limit)"
@@ -351,6 +366,7 @@ class Runner:
         hosts = self._host_file(point)
         command = commands.command(points, self.folder, self.job.machine, self.launcher, hosts)
         csvs = [self.folder.csv(one) for one in points]
+        sizes = {csv: size_of(csv) for csv in csvs}
         log = self.folder.log(point)
         records = scratch / RECORDS
         with writing(log):
@@ -370,9 +386,12 @@ class Runner:
                 mark = self._mark(point.name)
                 try:
                     with processes.started(command, environment, mark, scratch, file) as process:
-                        ended = self._wait(process, point, shared)
+                        ended = self._wait(process, point, shared, sizes)
                 finally:
                     share_mode(log, csvs)
+            for csv, size in sizes.items() if ended == outcomes.SUSPENDED else ():
+                if size_of(csv) > size:
+                    os.truncate(csv, size)
         if ended is None and process.returncode != 0:
             try:
                 require_room(self.folder.root)
@@ -402,12 +421,25 @@ class Runner:
         return path
 
     def _wait(
-        self, process: subprocess.Popen[bytes], point: SweepPoint, shared: SharedLaunch | None
+        self,
+        process: subprocess.Popen[bytes],
+        point: SweepPoint,
+        shared: SharedLaunch | None,
+        sizes: dict[Path, int],
     ) -> str | None:
         """Wait for the launcher's end, each point within its limit; return why it was ended, if it
-        was."""
+        was.
+
+        ``sizes`` of files of rows are kept up to date, without those of points that are over.
+        """
         limit = time.monotonic() + self.job.sweep.time_limit
-        while not processes.wait(process, LOOK_SECONDS):
+        while True:
+            looked = time.monotonic()
+            over = processes.wait(process, LOOK_SECONDS)
+            if time.monotonic() - looked > LOOK_SECONDS + PAUSE_SECONDS:
+                return outcomes.SUSPENDED
+            if over:
+                break
             if shared is not None:
                 begun = len(shared.begun)
                 self._settle(shared)
@@ -420,6 +452,11 @@ class Runner:
                 limit = min(limit, time.monotonic() + END_SECONDS)
             if time.monotonic() > limit:
                 return outcomes.HUNG if complete else outcomes.TIMED_OUT
+            for one in shared.begun if shared is not None else ():
+                sizes.pop(self.folder.csv(one), None)
+            current = point if shared is None else shared.under_way
+            if current is not None:
+                sizes[self.folder.csv(current)] = size_of(self.folder.csv(current))
         if process.returncode != 0:  # a scheduler may signal ranks and this process: none failed
             time.sleep(SAME_TIME_SECONDS)
         return outcomes.STOPPED if process.returncode != 0 and self.stop else None
@@ -440,6 +477,11 @@ def alike(causes: Sequence[str]) -> bool:
     """Return whether these are `SAME_CAUSE` causes, in the same words but for their numbers."""
     same = {re.sub(r"\d+", "0", cause) for cause in causes}
     return len(causes) >= SAME_CAUSE and len(same) == 1 and same != {""}
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a file, 0 if there is none."""
+    return path.stat().st_size if path.exists() else 0
 
 
 def share_mode(log: Path, written: Iterable[Path]) -> None:

@@ -24,11 +24,13 @@ from omb_py.sweeps.quoting import plain
 PATIENCE, IN_JOB_SECONDS = 120.0, 20.0
 """Seconds that a scheduler's command may take before it is taken for hanging, and in a job."""
 
-RETRY_AFTER = (5.0, 10.0)
-"""Seconds before a job submits again if the scheduler could not be reached."""
+RETRY_SECONDS = 10.0
+"""Seconds before a job submits again if the scheduler could not be reached: until its walltime."""
 
-UNREACHABLE = ("cannot connect", "connect failure", "connection refused", "unable to contact")
-"""Messages of schedulers whose server is unreachable: no job was made, and a retry may succeed."""
+REFUSED = ("cannot connect", "connect failure", "connection refused", "unable to contact")
+UNREACHABLE = (*REFUSED, "proxy.py")
+"""Messages of schedulers whose server is unreachable, the last of them Cobalt's: no job was made,
+and a retry may succeed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,20 +145,21 @@ def hand_over(scheduler: Scheduler, script: Path) -> str:
     return str(found[-1])
 
 
-def hand_over_in_job(scheduler: Scheduler, script: Path) -> str:
-    """Submit a script from a job, with retries while the scheduler is unreachable.
+def hand_over_in_job(scheduler: Scheduler, script: Path, seconds: float) -> str:
+    """Submit a script from a job, for ``seconds`` again while the scheduler is unreachable.
 
     Other refusals would be repeated, and a command that hangs may have submitted the job. Raises as
     `hand_over` does.
     """
-    for pause in RETRY_AFTER:
+    deadline = time.monotonic() + seconds
+    while True:
         try:
             return hand_over(scheduler.in_job, script)
         except OmbError as error:
-            if not any(phrase in str(error).lower() for phrase in UNREACHABLE):
+            away = any(phrase in str(error).lower() for phrase in UNREACHABLE)
+            if not away or time.monotonic() + RETRY_SECONDS > deadline:
                 raise
-            time.sleep(pause)
-    return hand_over(scheduler.in_job, script)
+        time.sleep(RETRY_SECONDS)
 
 
 PBS_NUMBER = re.compile(r"^(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)\s*$", re.ASCII | re.MULTILINE)

@@ -20,7 +20,7 @@ import pytest
 
 import omb_py
 from omb_py.core.text.units import duration
-from omb_py.sweeps import launchers
+from omb_py.sweeps import launchers, processes
 from tests.conftest import OMB_PY, rows_of, run, succeeded
 from tests.helpers.refusals import assert_names, assert_refused, missing
 from tests.helpers.waiting import wait_for
@@ -561,6 +561,27 @@ def test_one_cause_of_all_points_stops_the_sweep(tmp_path: Path) -> None:
     assert "the first 3 points failed alike" in sentence
     commands = [path.read_text().count("$ ") for path in sweep.place.glob("logs/allreduce*.output")]
     assert commands == [2, 2, 2]
+
+
+@pytest.mark.slow
+def test_row_of_a_suspended_job_is_measured_again(tmp_path: Path) -> None:
+    options = {"iterations": 1_000_000_000, "max_time": 1.0}
+    sweep = SmallSweep(tmp_path, NAME + experiment(ranks=2, options=options))
+    with sweep.running() as process:
+        wait_for(lambda: sweep.rows().total() == 1)
+        (table,) = sweep.place.glob("points/*.csv")
+        job = [process.pid, *processes.processes_with(f"{sweep.place}:{table.stem}")]
+        for number, seconds in ((signal.SIGSTOP, 5.0), (signal.SIGCONT, 0.0)):
+            for one in job:
+                os.kill(one, number)
+            time.sleep(seconds)
+        assert process.wait(60) == 0
+    (state,) = sweep.place.glob("state/*.state")
+    attempts = json.loads(state.read_text())["attempts"]
+    assert {one["outcome"] for one in attempts[:-1]} == {"suspended"}
+    assert (attempts[-1]["outcome"], sum(one["rows"] for one in attempts)) == ("done", 4)
+    assert [row["bytes"] for row in rows_of(table)] == ["8", "16", "32", "64"]
+    assert all(float(row["sample_max_us"]) < 4e6 for row in rows_of(table))
 
 
 DEAD_NODE = """\

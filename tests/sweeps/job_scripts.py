@@ -91,9 +91,9 @@ class Ran:
 
     @property
     def continued(self) -> list[list[str]]:
-        """The options of each `omb-py job continue`, after job and sweep."""
+        """The options of each `omb-py job continue`, after job and sweep, before ``--seconds``."""
         found = (words for words in self.of("omb-py") if words[:2] == ["job", "continue"])
-        return [words[words.index("--chain") :] for words in found]
+        return [words[words.index("--chain") : words.index("--seconds")] for words in found]
 
 
 class Sandbox:

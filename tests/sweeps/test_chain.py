@@ -82,7 +82,7 @@ def site(
         for name in {*row.node_count_variables, row.host_file_variable or "NOTHING"}:
             monkeypatch.delenv(name, raising=False)
     sandbox.enter(monkeypatch)
-    monkeypatch.setattr(schedulers, "RETRY_AFTER", (0.0, 0.0))
+    monkeypatch.setattr(schedulers, "RETRY_SECONDS", 0.1)
     return Site(sandbox, capsys)
 
 
@@ -120,10 +120,21 @@ def test_a_server_that_is_away_for_a_moment_ends_no_chain(site: Site) -> None:
     site.prepare("pbs")
     answer = "if mkdir once 2> /dev/null; then echo 'qsub: cannot connect to server s (errno=111)'"
     site.sandbox.stand_in("qsub", f"{answer} >&2; exit 111; fi; echo 105")
-    assert site.go_on() == 0
+    assert site.go_on("7", "resubmit", "--seconds", "60") == 0
     assert len(site.submissions("qsub")) == 2
-    site.sandbox.stand_in("qsub", "echo 'qsub: cannot connect to server s' >&2; exit 111")
-    assert site.go_on() == 75
+    site.sandbox.stand_in("qsub", "echo 'Proxy.py :L#422:cn:queue-manager' >&2; exit 1")
+    assert site.go_on("7", "resubmit", "--seconds", "1.0") == 75
+    assert 4 < len(site.submissions("qsub")) < 14, "until the time of the job is over"
+
+
+def test_job_that_slurm_starts_again_names_no_command(site: Site) -> None:
+    site.prepare("slurm")
+    site.sandbox.stand_in("scontrol", "echo '   Requeue=1 Restarts=1 BatchFlag=1'")
+    assert site.go_on("7", "resubmit", "--signalled") == 75
+    assert site.lines == [
+        "omb-py: the chain of jobs ends here: Slurm starts this job again",
+        "omb-py: 0 of 8 rows are there",
+    ]
 
 
 @pytest.mark.slow

@@ -90,7 +90,9 @@ def test_an_unfinished_sweep_goes_on_in_another_job(scheduler: str, tmp_path: Pa
     number = "1234" if row.job_id_command else "7"
     where = [number, "mine", "--machine", "here"]
     _, goes_on = ran.of("omb-py")
-    assert goes_on == ["job", "continue", *where, "--chain", "resubmit"]
+    *goes_on, seconds = goes_on
+    assert goes_on == ["job", "continue", *where, "--chain", "resubmit", "--seconds"]
+    assert 1200 < int(seconds) <= 1790, "less ten seconds to end"
     assert (sandbox.here / copy).read_text() == text
 
 
