@@ -8,7 +8,7 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-pbs, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-pbs --one-job  # d494c9da
+# Made by: omb-py job render scaling --machine generic-pbs --one-job  # f7290ee6
 # Submit it from the folder in which sweeps/scaling-generic-pbs is to be: qsub SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 
@@ -69,18 +69,13 @@ left=$((left + SECONDS)) # now of the seconds of this script
 stop() {
     trap "" TERM USR1 USR2 HUP
     kill -"$1" "$pid"
-    if [ "$SECONDS" -ge "$left" ]; then
-        return
+    if [ "$SECONDS" -ge "$left" ] || [[ "$1" == USR? ]]; then
+        return # USR1 and USR2 are warnings that were asked for; others come at the walltime, too
     fi
-    # USR1 and USR2 are warnings that were asked for; others come at the walltime, too.
-    case $1 in
-    TERM | HUP)
-        granted=$(time_left)
-        if ! [[ "$granted" =~ ^-?[0-9]+$ ]] || [ "$granted" -gt 60 ]; then
-            signalled=yes
-        fi
-        ;;
-    esac
+    granted=$(time_left)
+    if ! [[ "$granted" =~ ^-?[0-9]+$ ]] || [ "$granted" -gt 60 ]; then
+        signalled=yes
+    fi
 }
 trap 'stop TERM' TERM
 trap 'stop USR1' USR1

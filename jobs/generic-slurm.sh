@@ -10,7 +10,7 @@
 ##SBATCH --account=PROJECT
 #
 # Sweep scaling on generic-slurm, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-slurm --one-job  # 77b7e5ad
+# Made by: omb-py job render scaling --machine generic-slurm --one-job  # e2342ea5
 # Submit it from the folder in which sweeps/scaling-generic-slurm is to be: sbatch SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 
@@ -76,18 +76,13 @@ left=$((left + SECONDS)) # now of the seconds of this script
 stop() {
     trap "" TERM USR1 USR2 HUP
     kill -"$1" "$pid"
-    if [ "$SECONDS" -ge "$left" ]; then
-        return
+    if [ "$SECONDS" -ge "$left" ] || [[ "$1" == USR? ]]; then
+        return # USR1 and USR2 are warnings that were asked for; others come at the walltime, too
     fi
-    # USR1 and USR2 are warnings that were asked for; others come at the walltime, too.
-    case $1 in
-    TERM | HUP)
-        granted=$(time_left)
-        if ! [[ "$granted" =~ ^-?[0-9]+$ ]] || [ "$granted" -gt 60 ]; then
-            signalled=yes
-        fi
-        ;;
-    esac
+    granted=$(time_left)
+    if ! [[ "$granted" =~ ^-?[0-9]+$ ]] || [ "$granted" -gt 60 ]; then
+        signalled=yes
+    fi
 }
 trap 'stop TERM' TERM
 trap 'stop USR1' USR1

@@ -7,7 +7,7 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-torque, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-torque --one-job  # bbce545a
+# Made by: omb-py job render scaling --machine generic-torque --one-job  # 6a376453
 # Submit it from the folder in which sweeps/scaling-generic-torque is to be: qsub SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 
@@ -68,18 +68,13 @@ left=$((left + SECONDS)) # now of the seconds of this script
 stop() {
     trap "" TERM USR1 USR2 HUP
     kill -"$1" "$pid"
-    if [ "$SECONDS" -ge "$left" ]; then
-        return
+    if [ "$SECONDS" -ge "$left" ] || [[ "$1" == USR? ]]; then
+        return # USR1 and USR2 are warnings that were asked for; others come at the walltime, too
     fi
-    # USR1 and USR2 are warnings that were asked for; others come at the walltime, too.
-    case $1 in
-    TERM | HUP)
-        granted=$(time_left)
-        if ! [[ "$granted" =~ ^-?[0-9]+$ ]] || [ "$granted" -gt 60 ]; then
-            signalled=yes
-        fi
-        ;;
-    esac
+    granted=$(time_left)
+    if ! [[ "$granted" =~ ^-?[0-9]+$ ]] || [ "$granted" -gt 60 ]; then
+        signalled=yes
+    fi
 }
 trap 'stop TERM' TERM
 trap 'stop USR1' USR1

@@ -7,7 +7,7 @@
 ##COBALT -A PROJECT
 #
 # Sweep scaling on thetagpu, 2 nodes: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine thetagpu --nodes 2  # 57f74775
+# Made by: omb-py job render scaling --machine thetagpu --nodes 2  # 9e628647
 # Submit it from the folder in which sweeps/scaling-thetagpu is to be: qsub-gpu SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 # Fill in the account above: the scheduler takes no job without one.
@@ -64,18 +64,13 @@ left=$((left + SECONDS)) # now of the seconds of this script
 stop() {
     trap "" TERM USR1 USR2 HUP
     kill -"$1" "$pid"
-    if [ "$SECONDS" -ge "$left" ]; then
-        return
+    if [ "$SECONDS" -ge "$left" ] || [[ "$1" == USR? ]]; then
+        return # USR1 and USR2 are warnings that were asked for; others come at the walltime, too
     fi
-    # USR1 and USR2 are warnings that were asked for; others come at the walltime, too.
-    case $1 in
-    TERM | HUP)
-        granted=$(time_left)
-        if ! [[ "$granted" =~ ^-?[0-9]+$ ]] || [ "$granted" -gt 60 ]; then
-            signalled=yes
-        fi
-        ;;
-    esac
+    granted=$(time_left)
+    if ! [[ "$granted" =~ ^-?[0-9]+$ ]] || [ "$granted" -gt 60 ]; then
+        signalled=yes
+    fi
 }
 trap 'stop TERM' TERM
 trap 'stop USR1' USR1

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.sweeps import commands, launchers
 from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.config import Sweep
-from omb_py.sweeps.folder import Folder
+from omb_py.sweeps.files import moment
+from omb_py.sweeps.folder import FAILURES, Folder
 from omb_py.sweeps.points import SweepPoint, in_order, launched_together, split
 
 
@@ -48,11 +50,28 @@ def show(job: BatchJob) -> None:
     here = commands.nodes_here(machine)
     larger = split(job.missing, here)[1]
     print(f"{count(len(plan.points), 'point')}, {count(plan.rows, 'row')}{rounds(sweep)}")
+    print(standing(folder, plan.points))
     for left_out in plan.left_out:
         print(left_out.describe())
     if larger:
         short = job.shortage(larger, here)
         print(f"left out {count(len(larger), 'point')}: {short}")
+
+
+def standing(folder: Folder, points: Sequence[SweepPoint]) -> str:
+    """Return the rows there, the failed points, the running launches and the time to go."""
+    states = [folder.state(point) for point in points]
+    left = [len(folder.missing(point)) for point in points]
+    found = [f"{sum(map(folder.there, points))} of {sum(one.rows for one in points)} rows"]
+    failed = sum(bool(n) and one.outcome in FAILURES for n, one in zip(left, states, strict=True))
+    found += [f"{count(failed, 'point')} failed"] if failed else []
+    never = sum(bool(one.given_up) for one in states)
+    found += [f"{never} cannot be measured here"] if never else []
+    since = [moment(path.stat().st_mtime) for path in folder.root.glob("scratch/*/")]
+    found += [f"a launch runs since {min(since)}"] if since else []
+    done = [one for state in states for one in state.attempts if one.rows]
+    each = sum(one.seconds for one in done) / max(1, sum(one.rows for one in done))
+    return ", ".join(found) + (f"; about {duration(sum(left) * each)} to go" if each else "")
 
 
 def rounds(sweep: Sweep) -> str:

@@ -75,8 +75,7 @@ class PointState(BaseModel):
     @property
     def last(self) -> Attempt | None:
         """The last attempt that was not stopped; None without one."""
-        cut = (STOPPED, SUSPENDED)
-        ended = [attempt for attempt in self.attempts if attempt.outcome not in cut]
+        ended = [one for one in self.attempts if one.outcome not in (STOPPED, SUSPENDED)]
         return ended[-1] if ended else None
 
     @property

@@ -164,11 +164,10 @@ def go_on(job: BatchJob, number: str, chain: str, signalled: bool, seconds: floa
 
 def starts_again(number: str) -> bool:
     """Return whether Slurm has put this job back into its queue."""
-    before = os.environ.get("SLURM_RESTART_COUNT", "0")
     with suppress(OmbError, OSError):
         said = ask(SCHEDULERS["slurm"].in_job, ["scontrol", "show", "job", number]).stdout
         again = re.search(r"\bRestarts=(\d+)", said)
-        return again is not None and int(again[1]) > int(before)
+        return again is not None and again[1] != os.environ.get("SLURM_RESTART_COUNT", "0")
     return False
 
 

@@ -53,9 +53,7 @@ LOOK_SECONDS = 0.5
 PAUSE_SECONDS = 3.0
 """A look that comes so late means that the job was suspended: the row under way has the pause."""
 
-MOST_PAUSES = 20
-"""Pauses in a row after which a point waits for another start."""
-
+MOST_PAUSES = 20  # in a row, after which a point waits for another start
 END_SECONDS = 20.0
 """Seconds that a launcher has after the last row of a job whose ranks failed: some never end."""
 
@@ -179,8 +177,11 @@ class Runner:
                     launches.setdefault(point.place, []).append(last.said)
                 else:
                     launches.pop(point.place, None)
-            if not self.reporter.there:
-                stop_if_same(causes)
+            if not self.reporter.there and alike(causes):
+                raise OmbError(
+                    f"the first {len(causes)} points failed alike, so no other one is started: "
+                    f"{causes[0]}"
+                )
             waiting = [point for point in waiting if point not in begun]
             waiting += filter(self._suspended, begun)
             place = begun[0].place if begun else ""
@@ -196,7 +197,7 @@ class Runner:
         failed = next(filter(self._failed, missing))
         last = self.folder.state(failed).last
         names = commands.hosts(self.job.machine) or []
-        dead = commands.silent(names[: points[0].nodes]) if points[0].nodes > 1 else []
+        dead = commands.silent(names[: points[0].nodes])
         unheard = f"; no answer from {', '.join(dead)}" if dead else ""
         self.left_out.extend(missing)
         self.reporter.say(
@@ -463,14 +464,6 @@ class Runner:
 
     def _mark(self, name: str) -> str:
         return f"{self.folder.root.resolve()}:{name}"
-
-
-def stop_if_same(causes: Sequence[str]) -> None:
-    """Raise `OmbError` if all points failed alike."""
-    if alike(causes):
-        raise OmbError(
-            f"the first {len(causes)} points failed alike, so no other one is started: {causes[0]}"
-        )
 
 
 def alike(causes: Sequence[str]) -> bool:

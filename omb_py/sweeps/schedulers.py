@@ -27,10 +27,8 @@ PATIENCE, IN_JOB_SECONDS = 120.0, 20.0
 RETRY_SECONDS = 10.0
 """Seconds before a job submits again if the scheduler could not be reached: until its walltime."""
 
-REFUSED = ("cannot connect", "connect failure", "connection refused", "unable to contact")
-UNREACHABLE = (*REFUSED, "proxy.py")
-"""Messages of schedulers whose server is unreachable, the last of them Cobalt's: no job was made,
-and a retry may succeed."""
+UNREACHABLE = re.compile("(?i)cannot connect|connect failure|n refused|unable to contact|proxy.py")
+"""Messages of schedulers whose server is unreachable, the last of them Cobalt's: a retry helps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +154,7 @@ def hand_over_in_job(scheduler: Scheduler, script: Path, seconds: float) -> str:
         try:
             return hand_over(scheduler.in_job, script)
         except OmbError as error:
-            away = any(phrase in str(error).lower() for phrase in UNREACHABLE)
+            away = UNREACHABLE.search(str(error))
             if not away or time.monotonic() + RETRY_SECONDS > deadline:
                 raise
         time.sleep(RETRY_SECONDS)

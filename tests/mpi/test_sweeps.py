@@ -610,6 +610,8 @@ def test_dead_node_costs_three_launches_and_is_named(tmp_path: Path, ends: str, 
     (line,) = [line for line in done.out.splitlines() if line.startswith("left out")]
     assert_names(line, f"5 points on 2 nodes x 1 rank {words} no route answer from node2.invalid")
     assert done.out.count(" failed, 0 rows") + done.out.count(" timed out, 0 rows") == 3
+    shown = sweep.run("--dry-run").out
+    assert re.search(r"^4 of 21 rows, 3 points failed; about .* to go$", shown, re.M), shown
     assert sweep.run().code == 1, "nothing was added"
 
 

@@ -449,8 +449,7 @@ def right_launcher() -> str:
     """Return what starts ranks that find each other."""
     text = f"use the mpiexec that belongs to mpi4py's library, {mpi.name()}"
     if "SLURM_PROCID" in os.environ:
-        text += ", or srun --mpi=pmix (srun --mpi=list names what this Slurm has"
-        text += "; for sweeps, launcher_options in the machine file)"
+        text += ", or srun --mpi=pmix (srun --mpi=list names others; of a sweep launcher_options)"
     return text
 
 
