@@ -140,7 +140,8 @@ class Measurement(ABC):
         unused = None
         if options.validate and options.sync == "clock":
             unused = "--sync clock has no effect with -c, which keeps ranks together by barriers"
-        job.note(unused, oversubscription, devices.sharing(host.nodes))
+        begins = dict.fromkeys(found.note for found in sizes.values())
+        job.note(*begins, unused, oversubscription, devices.sharing(host.nodes))
         job.note(*host.notes)
         conditions = dict(host.metadata)
         if self._context.command is not None:

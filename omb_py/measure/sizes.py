@@ -14,10 +14,11 @@ from omb_py.core.options import GROWTH, Options
 
 @dataclass(frozen=True)
 class Sizes:
-    """Message sizes in bytes, and words for each group of others that is left out."""
+    """Message sizes in bytes, words for each group of others that is left out, and a note."""
 
     sizes: tuple[int, ...]
     left_out: tuple[str, ...] = ()
+    note: str | None = None
 
     @property
     def refusal(self) -> str:
@@ -29,9 +30,10 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
     """Return the sizes asked for that hold whole elements and fit the memory limit.
 
     Sizes that are not whole elements are left out; so are those with fewer elements than the
-    benchmark or the layout needs. Default sizes begin with the first that has enough elements, as
-    in native OMB, without a word. Over the memory limit, sizes that were asked for are an error
-    (`UsageError`) and default ones are left out. If no size is left, the only words state that.
+    benchmark or the layout needs. A range begins with the first that has enough elements, as in
+    native OMB: of default sizes without a word, else with a note. Over the memory limit, sizes that
+    were asked for are an error (`UsageError`) and default ones are left out. If no size is left,
+    the only words state that.
     """
     if not benchmark.sized:
         return Sizes((0,))
@@ -40,9 +42,10 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
     asked = tuple(asked_sizes(benchmark, options, datatype.itemsize))
     whole = [size for size in asked if size % datatype.itemsize == 0]
     usable = [size for size in whole if _moves_data(benchmark, options, datatype, ranks, size)]
-    left_out = []
-    chosen = options.sizes is not None or options.smallest is not None
-    begin = 0 if chosen else min(usable, default=0)
+    left_out, note = [], None
+    begin = 0 if options.sizes is not None else min(usable, default=0)
+    if options.smallest is not None and options.smallest < begin:
+        note = f"sizes of {benchmark.name} ({datatype.name}) begin with {begin} bytes"
     ragged = [size for size in asked if size % datatype.itemsize and size >= begin]
     if ragged:
         left_out.append(f"{_list(ragged)} bytes: not whole elements of {datatype.name}")
@@ -67,7 +70,7 @@ def message_sizes(benchmark: Benchmark, options: Options, datatype: Datatype, ra
             f"type {datatype.name}: none of {_list(asked)} bytes holds whole elements for {ranks} "
             "ranks and this layout"
         ]
-    return Sizes(tuple(fitting), tuple(left_out))
+    return Sizes(tuple(fitting), tuple(left_out), note)
 
 
 def sizes_by_type(

@@ -51,7 +51,7 @@ def by_binding(binding: str, *options: str) -> str:
     lines(named("latency iallreduce alltoallw"), by_binding("native", "--buffer bytearray")),
 )
 def test_what_arrives_is_what_was_sent(battery: Battery, line: Line) -> None:
-    passes(battery(line))
+    passes(battery(line), broken=True)
 
 
 @pytest.mark.product
@@ -61,7 +61,7 @@ def test_what_arrives_is_what_was_sent(battery: Battery, line: Line) -> None:
     lines([one for one in COLLECTIVES if "exscan" not in one.name], CHECKED, ranks=1),
 )
 def test_collectives_need_no_power_of_two(battery: Battery, line: Line) -> None:
-    passes(battery(line))
+    passes(battery(line), broken=True)
 
 
 @pytest.mark.product
@@ -73,7 +73,7 @@ def test_collectives_need_no_power_of_two(battery: Battery, line: Line) -> None:
     lines(having("root"), f"{CHECKED} -k fixed:2 -l", ranks=3),
 )
 def test_in_place_and_with_any_root(battery: Battery, line: Line) -> None:
-    passes(battery(line))
+    passes(battery(line), broken=True)
 
 
 @pytest.mark.product

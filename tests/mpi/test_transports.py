@@ -42,7 +42,7 @@ def lines_of(way: str) -> list[Line]:
     ],
 )
 def test_the_data_arrives(battery: Battery, line: Line) -> None:
-    passes(battery(line))
+    passes(battery(line), broken=True)
 
 
 @pytest.mark.product

@@ -122,10 +122,16 @@ def first_ranges(ranges: Sequence[Range]) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text with JSON's escapes for what a terminal may obey; newlines and tabs stay."""
-    if text.replace("\n", "").replace("\t", "").isprintable():
+    """Return a text with JSON's escapes for what a terminal may obey.
+
+    Newlines, tabs and other spaces stay.
+    """
+    if text.replace("\n", "").replace("\t", "").replace("\xa0", "").isprintable():
         return text
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
+    from unicodedata import category
+
+    kept = (c.isprintable() or c in "\n\t" or category(c) == "Zs" for c in text)
+    return "".join(c if keep else f"\\u{ord(c):04x}" for c, keep in zip(text, kept, strict=True))
 
 
 class Screen:
