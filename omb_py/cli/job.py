@@ -13,7 +13,7 @@ from omb_py.cli.analysis_options import note, options
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 from omb_py.core.text.files import make_folder
-from omb_py.options.types import NewFolder, WholeNumber
+from omb_py.options.types import NewFolder, Number, WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.sweeps.batch import BatchJob
@@ -144,7 +144,7 @@ def warn(job: BatchJob, refuse_no_account: bool) -> None:
 @FOLDER
 @click.option("--chain", type=click.Choice(["resubmit", "none"]), required=True)
 @click.option("--signalled", is_flag=True)
-@click.option("--seconds", type=float, default=0.0)
+@click.option("--seconds", type=Number(), default=0.0)
 def continue_command(
     number: str,
     chain: str,
