@@ -68,7 +68,7 @@ def on_device(binding: str) -> list[Line]:
 @pytest.mark.product
 @each_line(on_device("buffer"), on_device("native"))
 def test_data_goes_from_device_to_device(aware: Battery, line: Line) -> None:
-    passes(aware(line))
+    passes(aware(line), broken=True)
 
 
 OWN = own_lines(RAW, (2, 3))

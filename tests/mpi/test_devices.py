@@ -69,7 +69,7 @@ def test_insisting_shows_that_the_stand_in_is_no_host_memory(job: Run) -> None:
     *lines(having("root"), f"{STAGED} -k rotate", "--sizes 48,1200", ranks=3),
 )
 def test_staged_data_is_right(staged: Battery, line: Line) -> None:
-    record = passes(staged(line))
+    record = passes(staged(line), broken=True)
     banner = record.out.strip().splitlines()[0]
     assert "MPI-CUDA" in banner
     words = banner.partition("(")[2].rstrip(")").split(", ")
