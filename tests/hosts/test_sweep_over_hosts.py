@@ -174,7 +174,9 @@ def test_points_on_a_host_that_does_not_answer_fail_and_are_named(tmp_path: Path
         done = sweep.run(timeout=240)
         network.in_network(hosts.hosts[1].process, f"ip link set {network.CARD} up")
         assert done.code == 1, done.out
-        assert "3 points failed:" in done.out
+        assert "left out 2 points on 2 nodes x 1 rank: 3 launches in a row failed" in done.out
+        assert "no answer from node2" in done.out
+        assert "1 point failed:" in done.out
         assert set(sweep.found()) == {("latency", "1x2", size) for size in ("8", "16", "32", "64")}
         again = sweep.run(timeout=240)
         assert (again.code, again.err) == (0, ""), again.out
