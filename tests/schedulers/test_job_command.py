@@ -195,7 +195,7 @@ def test_a_job_that_slurm_starts_again_twice_loses_no_row(slurm: Slurm, tmp_path
     job = line.split()[0]
     for _ in range(2):
         requeue(slurm, tmp_path, job)
-        assert not missing("only if Slurm starts it again", output(tmp_path, job))
+        assert not missing("Slurm starts this job again", output(tmp_path, job))
         slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")  # not in two minutes
     assert wait_for_end(slurm, job, SECONDS) == "COMPLETED", output(tmp_path, job)
     assert measured(tmp_path) == ROWS
