@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from omb_py.algorithms import patterns
 from omb_py.core.dataclass import dataclass, field
-from omb_py.core.errors import UsageError
+from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.text.words import nearest
 
 DEFAULT = "default"
@@ -75,10 +75,12 @@ class AlgorithmLibrary:
     def algorithm(self, function: str, word: str) -> Algorithm:
         """Return the algorithm of a function called ``word``.
 
-        Raises `UsageError`, which lists the known words, if there is none.
+        Raises `UsageError`, which lists the known words, if there is none; `UnsupportedError` if
+        only another library has it.
         """
         known = {algorithm.word: algorithm for algorithm in self.table.get(function, ())}
-        found = known.get(word.lower().replace("-", "_"))
+        meant = word.lower().replace("-", "_")
+        found = known.get(meant)
         if found is not None:
             return found
         if not known:
@@ -88,7 +90,9 @@ class AlgorithmLibrary:
             )
         near = nearest(word, known)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(
+        elsewhere = any(meant in library(name).words(function) for name in MODULES)
+        kind = UnsupportedError if elsewhere else UsageError
+        raise kind(
             f"{self.name} has no algorithm {word!r} for MPI_{function.capitalize()}: {hint}choose "
             f"from {', '.join((DEFAULT, *known))}"
         )
