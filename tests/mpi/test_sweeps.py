@@ -21,6 +21,7 @@ import pytest
 import omb_py
 from omb_py.core.text.units import duration
 from omb_py.sweeps import launchers, processes
+from omb_py.tracing.recorder import library
 from tests.conftest import OMB_PY, rows_of, run, succeeded
 from tests.helpers.refusals import assert_names, assert_refused, missing
 from tests.helpers.waiting import wait_for
@@ -702,7 +703,7 @@ def traced(folder: Path, compiler: str) -> tuple[SmallSweep, Path]:
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_a_profiling_library_is_loaded_into_every_rank(tmp_path: Path) -> None:
-    sweep, traces = traced(tmp_path, "mpicc")
+    sweep, traces = traced(tmp_path, library.compiler())
     assert "exit code" not in succeeded(sweep.run()).out
     assert len(list(traces.iterdir())) == 4
 
