@@ -438,7 +438,8 @@ class Runner:
             looked = time.monotonic()
             over = processes.wait(process, LOOK_SECONDS)
             if time.monotonic() - looked > LOOK_SECONDS + PAUSE_SECONDS:
-                return outcomes.SUSPENDED
+                # a job that is ended measures no row again: its rows before the pause are progress
+                return outcomes.STOPPED if self.stop else outcomes.SUSPENDED
             if over:
                 break
             if shared is not None:
