@@ -149,10 +149,10 @@ def run_of(profile: Profile, name: str) -> Run:
     elapsed -= min(one.stopped_s for one in told)
     if elapsed <= 0:
         raise UsageError(f"{name}: a run that took no time has no efficiency")
+    single = [] if any(member.threaded for member in told) else told
     outside = tuple(
         max(0.0, (m.elapsed_s or 0) - (m.communication_s or 0) - (m.io_s or 0) - m.stopped_s)
-        for m in told
-        if not any(member.threaded for member in told)
+        for m in single
     )
     return Run(
         name,
