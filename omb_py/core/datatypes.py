@@ -17,6 +17,9 @@ BRAIN = "bfloat16"
 X86_EXTENDED_BYTES = 10
 """Bytes of an x86 long double that carry its value; the rest of its 16 is padding."""
 
+FORTRAN = {"FLOAT16_T": "REAL2"}
+"""Fortran's types of the same elements: all that the standard's ABI has of half precision."""
+
 
 @dataclass(frozen=True)
 class Datatype:
@@ -26,7 +29,8 @@ class Datatype:
     double, `BRAIN` a bfloat16. ``components`` is 2 for complex numbers, and every integer up to
     ``largest`` is represented exactly. ``moved_as`` is MPI's name of elements of the same size, for
     libraries without these: they can be sent by it, but not added; ``dtype`` then only has the
-    size, for NumPy lacks these elements.
+    size, for NumPy lacks these elements. ``passed`` is the one of `mpi_names` that the library has,
+    known once MPI has started.
     """
 
     name: str
@@ -36,6 +40,22 @@ class Datatype:
     largest: int
     components: int = 1
     moved_as: str = ""
+    passed: str = ""
+
+    @property
+    def mpi_names(self) -> tuple[str, ...]:
+        """MPI's names of the elements, the best first."""
+        return tuple(filter(None, (self.mpi, FORTRAN.get(self.mpi), self.moved_as)))
+
+    @property
+    def mpi_type(self) -> str:
+        """MPI's name of the elements in results: that which is passed, as far as it is known."""
+        return f"MPI_{self.passed or self.mpi}"
+
+    @property
+    def narrow(self) -> str:
+        """The name of elements of `NARROW`, which `mpi_type` alone may not tell."""
+        return self.name if self.name in [one.name for one in NARROW] else ""
 
     @property
     def numbers(self) -> str:

@@ -123,7 +123,9 @@ class Measurement(ABC):
         # all ranks call what is given the job or a group, in this order; notes and metadata are
         # rank 0's
         self.get_ready()
-        datatypes = self._context.datatypes
+        datatypes: Sequence[Datatype] = self._context.datatypes
+        if any(binding.needs_mpi for binding in self.bindings):
+            datatypes = [job.as_passed(datatype) for datatype in datatypes]
         sizes = sizes_by_type(self.benchmark, options, datatypes, self.largest_group)
         left_out = (words for found in sizes.values() for words in found.left_out)
         self._left_out = [*dict.fromkeys(left_out)]

@@ -137,7 +137,8 @@ def of_case(run: str, benchmark: Benchmark, case: Case) -> dict[str, Any]:
         "ranks": case.ranks,
         "buffer": options.buffer,
         "placement": placement(case),
-        "mpi_type": f"MPI_{case.datatype.mpi}" if sized else None,
+        "mpi_type": case.datatype.mpi_type if sized else None,
+        "elements": (sized and case.datatype.narrow) or None,
         "window": case.window if "window" in benchmark.options else None,
         "variant": options.variant,
     }

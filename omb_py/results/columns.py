@@ -48,8 +48,13 @@ TABLE = (
      "ranks of the job, with `--split` of the group, of `omb-py run` those that measured"),
     ("hosts", "l", "int", "", "experiment", "number of hosts of the ranks"),
     ("dtype", "b", "str", "", "detail", "NumPy's name of the element type"),
-    ("mpi_type", "bop", "str", "", "experiment", "MPI's name of the element type"),
+    ("mpi_type", "bop", "str", "", "experiment",
+     "MPI's name of the element type; of `elements` that the library lacks, of the type that it "
+     "was passed"),
     ("window", "bop", "int", "", "experiment", "messages in flight"),
+    ("elements", "bop", "str", "", "experiment",
+     "`float16`, `bfloat16` or `float8` of `-T`, whose `mpi_type` depends on the library; empty "
+     "for others"),
     ("pairs", "b", "int", "", "experiment", "pairs of ranks, for point-to-point"),
     ("root", "b", "str", "", "experiment", "a rank or `rotate`, for gather, scatter and reduce"),
     ("in_place", "b", "bool", "", "experiment",

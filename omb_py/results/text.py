@@ -160,7 +160,8 @@ class TableWriter(StreamWriter):
 
     def section(self, datatype: Datatype | None) -> None:
         if datatype is not None:
-            self._line(f"# Datatype: MPI_{datatype.mpi}.")
+            elements = f", elements {datatype.narrow}" if datatype.narrow else ""
+            self._line(f"# Datatype: {datatype.mpi_type}{elements}.")
         if headings := self.headings():
             self._line(headings)
 

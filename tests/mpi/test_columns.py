@@ -13,8 +13,9 @@ from tests import ROOT
 from tests.conftest import Run
 
 QUICK = ("-m", "64:64", "-i", "5", "-x", "1")
+MORE = (*QUICK, "--label", "x", "-T", "bfloat16")
 RUNS = (
-    (2, "latency", *QUICK, "--target-busy", "5", "--offset", "64", "-z50", "--label", "x"),
+    (2, "latency", *MORE, "--target-busy", "5", "--offset", "64", "-z50"),
     (2, "latency", *QUICK, "-c", "--cold"),
     (2, "alltoallv", *QUICK, "--skew", "2"),
     (2, "allreduce", *QUICK, "--sync", "clock", "--coll-algorithm", "default"),
@@ -23,8 +24,8 @@ RUNS = (
     (4, "allreduce", *QUICK, "--split", "2"),
     (4, "allreduce", *QUICK, "--split", "2", "--congestor", "alltoall:64"),
     (2, "pairs", "latency", *QUICK),
-    (2, "pairs", "bw", *QUICK, "--label", "x"),
-    (2, "overhead", "bw", *QUICK, "--label", "x"),
+    (2, "pairs", "bw", *MORE),
+    (2, "overhead", "bw", *MORE),
     (2, "overhead", "allreduce", *QUICK, "--bindings", "buffer,tcp"),
 )
 ELSEWHERE = {"failed"}

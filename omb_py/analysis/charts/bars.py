@@ -58,7 +58,10 @@ APART = 10
 MAX_BARS = 30
 """Bars of one figure."""
 
-DIFFER = ("base", "ranks", "buffer", "placement", "staged", "mpi_type", "window", "thread_level")
+DIFFER = (
+    *("base", "ranks", "buffer", "placement", "staged", "mpi_type", "elements", "window"),
+    "thread_level",
+)
 """Columns of overheads in which rows of one figure do not differ."""
 
 PICKLING = ("pickle", "pkl5")

@@ -59,6 +59,8 @@ def pair(base: pd.DataFrame, other: pd.DataFrame, names: tuple[str, str]) -> pd.
 
 def dicts_of(frame: pd.DataFrame) -> list[Row]:
     """Return the rows of a table."""
+    # libraries without a type of these elements are passed another one
+    frame = frame.assign(mpi_type=frame["mpi_type"].where(frame["elements"].isna()))
     plain = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return [{**{str(n): v for n, v in row.items()}, "kind": i} for i, row in enumerate(plain)]
 

@@ -16,7 +16,7 @@ Mask = NDArray[np.bool_]
 
 ALIKE = (
     *("benchmark", "buffer", "placement", "binding", "mpi_type", "window", "by", "alone", "ranks"),
-    *("variant", "bytes"),
+    *("elements", "variant", "bytes"),
 )
 """Columns in which all pairs of a matrix agree."""
 

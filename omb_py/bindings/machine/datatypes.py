@@ -15,9 +15,6 @@ from omb_py.core.errors import UnsupportedError
 
 LARGEST_INT = 2**31 - 1
 
-FORTRAN = {"FLOAT16_T": "REAL2"}
-"""Fortran's types of the same elements: all that the standard's ABI has of half precision."""
-
 
 @dataclass(frozen=True)
 class Blocks:
@@ -72,8 +69,8 @@ class Datatypes:
 
 def _basic(datatype: Datatype) -> MPI.Datatype:
     """Return MPI's own datatype; raise `UnsupportedError` if the library or mpi4py has none."""
-    for name in (datatype.mpi, FORTRAN.get(datatype.mpi), datatype.moved_as):
-        basic: MPI.Datatype = getattr(MPI, name or "DATATYPE_NULL", MPI.DATATYPE_NULL)
+    for name in datatype.mpi_names:
+        basic: MPI.Datatype = getattr(MPI, name, MPI.DATATYPE_NULL)
         if basic != MPI.DATATYPE_NULL:
             return basic
     raise UnsupportedError(

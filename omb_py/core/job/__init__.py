@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 from omb_py.core import mpi
 from omb_py.core.dataclass import dataclass
+from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import INTERRUPTED, OmbError, OwnError, SharedError, UsageError, sentence
 from omb_py.core.mpi import launcher
 
@@ -136,6 +137,10 @@ class Job(ABC):
     @abstractmethod
     def describe(self) -> dict[str, str]:
         """Return the MPI library and its level, or what started the job without MPI."""
+
+    def as_passed(self, datatype: Datatype) -> Datatype:
+        """Return an element type with the name by which it is passed to MPI; not collective."""
+        return datatype
 
     def world(self) -> Job:
         """Return the job of all ranks, which contains these."""

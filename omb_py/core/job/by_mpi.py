@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from omb_py.core import mpi
+from omb_py.core.dataclass import replace
+from omb_py.core.datatypes import Datatype
 from omb_py.core.job import Job, Op
 from omb_py.core.mpi.launcher import unrecorded
 from omb_py.core.mpi.startup_timer import INIT, MPI4PY, SESSION, Stages
@@ -96,6 +98,12 @@ class MPIJob(Job):
             request.Wait()
             return result
         return result if poll(request.Test, LOOK_SECONDS, seconds) else None
+
+    def as_passed(self, datatype: Datatype) -> Datatype:
+        lacking = None, self._mpi.DATATYPE_NULL
+        known = (n for n in datatype.mpi_names if getattr(self._mpi, n, None) not in lacking)
+        name = next(known, datatype.mpi)
+        return datatype if name == datatype.mpi else replace(datatype, passed=name)
 
     def world(self) -> Job:
         return MPIJob(self._mpi.COMM_WORLD) if self._mpi.Is_initialized() else self

@@ -104,7 +104,7 @@ PART = re.compile(
     r"\(of the ranks (?P<latency_min_us>\d+\.\d\d) to (?P<latency_max_us>\d+\.\d\d)\)"
 )
 DETAIL = re.compile(
-    r"# Datatype: (?P<mpi_type>MPI_\w+)\."
+    r"# Datatype: (?P<mpi_type>MPI_\w+)(?:, elements (?P<elements>\w+))?\."
     r"|# Window creation: MPI_Win_(?P<window_kind>\w+)"
     r"|# Synchronization: MPI_Win_(?P<window_sync>[\w/]+)"
     r"|# Sync: (?P<file_sync>MPI_File_sync|none)\b"
@@ -167,7 +167,7 @@ class OmbReading(Reading):
         self.before: dict[str, Any] = {}
         self.graph: dict[str, Any] = {}
         self.table: dict[str, Any] = {}
-        self.types: set[str | None] = set()
+        self.types: set[tuple[str | None, str | None]] = set()
         self.rates = self.unsized = False
         self.why = ""
 
@@ -276,16 +276,21 @@ class OmbReading(Reading):
     def heading(self, form: re.Pattern[str], text: str, index: int) -> None:
         """Read headings, which may be of another benchmark whose title is missing."""
         first = next(name for name in form.groupindex if name != "bytes")
-        mpi_type = self.table.get("mpi_type")
+        elements = self.elements
         benchmark = known_benchmarks().get(self.table["benchmark"])
         if benchmark and HEADINGS[values_of(benchmark, Options())[0]] != first:
             self.lose(f"headings that are not those of {program_of(self.table)}", text, index)
-        elif mpi_type in self.types:
+        elif elements in self.types:
             self.lose("a second heading below one title", text, index)
         else:
-            self.types.add(mpi_type)
+            self.types.add(elements)
             self.form = form
             self.goes_on(index)
+
+    @property
+    def elements(self) -> tuple[str | None, str | None]:
+        """The element type of the rows that follow."""
+        return self.table.get("mpi_type"), self.table.get("elements")
 
     def lose(self, reason: str, text: str, index: int) -> None:
         """Leave out the rows below headings, until the next title."""
@@ -306,7 +311,7 @@ class OmbReading(Reading):
             return
         values = self.table | values_in(cells)
         windows = {int(name[1:]): float(cells[name]) for name in cells if name[1:].isdigit()}
-        at = (self.table.get("mpi_type"), values.get("bytes", 0))
+        at = (self.elements, values.get("bytes", 0))
         if self.unsized:
             self.add(index, values)
         elif not self.follows(index, at[1], at[0]):

@@ -223,6 +223,17 @@ def test_sides_with_nothing_in_common_refused(
         compare(base, other, names=["a", "b"])
 
 
+def test_elements_are_compared_by_whatever_type_the_library_was_passed() -> None:
+    brain: dict[str, Any] = {"elements": "bfloat16"}
+    there = table(latency(1.0, mpi_type="MPI_BFLOAT16_T", **brain))
+    passed = latency(2.0, mpi_type="MPI_UINT16_T")
+    assert only(compare(there, table(passed | brain))).ratio == 2.0
+    with refuses(UsageError, "mpi_type MPI_BFLOAT16_T MPI_UINT16_T"):
+        compare(table(latency(1.0, mpi_type="MPI_BFLOAT16_T")), table(passed))
+    both = compare(table(passed, passed | brain), table(passed, passed | brain))
+    assert list(both.elements.fillna("")) == ["", "bfloat16"]
+
+
 def test_each_other_is_compared_with_the_base() -> None:
     points = compare(*(runs([value]) for value in (2.0, 4.0, 8.0)), names=["a", "b", "c"])
     assert dict(zip(points.other, points.ratio, strict=True)) == {"b": 2.0, "c": 4.0}

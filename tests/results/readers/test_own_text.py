@@ -48,6 +48,7 @@ CHOICES = (
     *(["-f"], ["--stats"], ["--busbw"], ["-c"], ["-V"], ["-R", "0"], ["-l"], ["-I"]),
     *(
         ["-T", "mpi_int"],
+        ["-T", "uint16", "-T", "bfloat16"],
         ["-T", "float64", "-T", "mpi_char"],
         ["-D", "vect:8:4"],
         ["--sync", "clock"],
@@ -65,7 +66,7 @@ THOUSANDTHS = ("algbw_", "busbw_", "sample_m", "sample_s", "median_", "slowest_"
 """How columns begin that are printed with three decimals; medians may come from ``-z``, too."""
 
 IDENTITY = (
-    *("benchmark", "bytes", "mpi_type", "part", "buffer", "binding", "variant"),
+    *("benchmark", "bytes", "mpi_type", "elements", "part", "buffer", "binding", "variant"),
     *("algorithm", "segment", "library_algorithm", "ranks"),
 )
 """Columns that text tells wherever the CSV has them."""
