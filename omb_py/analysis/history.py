@@ -29,10 +29,10 @@ from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import value_text
 from omb_py.core.text.words import count, first_of
-from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT, SOFTWARE
 from omb_py.results.readers import Problem
 
-MAY_CHANGE = ("suite", "mpi", "source")
+MAY_CHANGE = ("suite", "mpi", *SOFTWARE, "source")
 """Columns in which runs of one series may differ: they are what may have changed."""
 
 POINT = (

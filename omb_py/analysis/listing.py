@@ -15,7 +15,7 @@ from omb_py.analysis.values import data_wrong
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count, first_of
-from omb_py.results.columns import CONFIGURATION
+from omb_py.results.columns import CONFIGURATION, SOFTWARE
 
 UNITS = {
     "_us": ("us", 1.0),
@@ -29,7 +29,7 @@ MAX_NUMBERS = 6
 """Columns of numbers that are shown unless columns are chosen."""
 
 FACTS = (
-    *("suite", "mpi", "ranks", "hosts", *CONFIGURATION[2:]),
+    *("suite", "mpi", "ranks", "hosts", *(n for n in CONFIGURATION[2:] if n not in SOFTWARE)),
     *("window", "pairs", "root", "in_place"),
 )
 """Columns that stand above a table if all its rows have one value."""
@@ -78,7 +78,8 @@ def sheet(
 ) -> Sheet:
     """Return the table of a benchmark's rows."""
     there = [name for name in rows if rows[name].notna().any() and name != "benchmark"]
-    same = [name for name in there if rows[name].nunique(dropna=False) == 1]
+    # a version that some rows lack tells nothing that they lack, unless there are two
+    same = [name for name in there if rows[name].nunique(dropna=name in SOFTWARE) == 1]
     if columns is not None:
         shown = [name for name in columns if name in rows and name != "benchmark"]
     else:

@@ -13,7 +13,7 @@ from omb_py.analysis.points import at_size, by, caption_part, common, group_ids
 from omb_py.core.statistics import median_interval
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text
-from omb_py.results.columns import IDENTITY
+from omb_py.results.columns import IDENTITY, SOFTWARE
 
 SAME = (*IDENTITY, "base", "thread_level")
 """Columns in which the launches of one point agree, as in the message size."""
@@ -81,7 +81,7 @@ def sheets(rows: pd.DataFrame) -> Iterator[Sheet]:
     for (benchmark, *values), members in by(points, ["benchmark", *apart]):
         words = [f"thread level {members['thread_level'].iloc[0]}"]
         words += [caption_part(name, value) for name, value in zip(apart, values, strict=True)]
-        words += common(members, {"binding", "split"})
+        words += common(members, {"binding", "split", *SOFTWARE})
         yield Sheet(
             f"Overhead of {benchmark} over {members['launches'].max()} launches",
             (

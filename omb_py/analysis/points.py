@@ -31,7 +31,7 @@ COUNTED = ("ranks", "hosts", "pairs", "partitions", "nodes", "failed")
 
 WITH_COLUMN = (
     *("window", "sync", "threads", "thread_comm", "root", "split", "group"),
-    *("congestor", "test_calls", "cold"),
+    *("congestor", "test_calls", "cold", "mpi4py", "numpy"),
 )
 """Columns whose values need the column's name to be understood."""
 
@@ -252,7 +252,7 @@ def caption_part(column: str, value: object) -> str:
         return word(column, value)
     if column == "unit":
         return {"us": "latency", "MB/s": "bandwidth", "msg/s": "message rate"}[str(value)]
-    if column in ("suite", "mpi", "mpi_type", "part", "benchmark", "run"):
+    if column in ("suite", "mpi", "python", "mpi_type", "part", "benchmark", "run"):
         return str(value)
     return f"{words} {value}"
 

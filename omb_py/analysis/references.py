@@ -49,7 +49,7 @@ from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet, Target, content_of, write_content
 from omb_py.core.text.units import parse_decimal, size_text
 from omb_py.core.text.words import count, first_of, from_csv_cell
-from omb_py.results.columns import CONFIGURATION, EXPERIMENT, IDENTITY
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT, IDENTITY, SOFTWARE
 
 SHIPPED = resources.files("omb_py") / "references"
 
@@ -86,7 +86,10 @@ BLIND = 0.5
 UNITS = ("us", "MB/s", "GB/s", "msg/s", BUS)
 """Units of references; GB/s are MB/s once they are read."""
 
-POINT = ("benchmark", "bytes", *(n for n in (*EXPERIMENT[1:], *CONFIGURATION) if n != "source"))
+POINT = (
+    *("benchmark", "bytes"),
+    *(n for n in (*EXPERIMENT[1:], *CONFIGURATION) if n not in (*SOFTWARE, "source")),
+)
 """Columns that say what a reference is of. An empty one is not compared."""
 
 REQUIRED = ("benchmark", "value", "unit")
@@ -611,7 +614,7 @@ def sheet(checked: Checked) -> Sheet:
             *said[:MAX_SOURCES],
             *[f"and {count(hidden, 'value')} that pass: -o FILE.csv has them"] * (hidden > 0),
         ),
-        above=", ".join(common(there, names)) if len(there) else "",
+        above=", ".join(common(there, {*names, *SOFTWARE})) if len(there) else "",
     )
 
 

@@ -26,6 +26,7 @@ from omb_py.results.columns import (
     COLUMNS,
     IDENTITY,
     LOADED,
+    SOFTWARE,
     OverheadRow,
     PairRow,
     Row,
@@ -406,8 +407,8 @@ def complete(
     empty = pd.Series(np.nan, whole.index)
     frame = pd.DataFrame({n: convert_types(whole.get(n, empty), n, record) for n in names})
     facts = {run: from_metadata(data) for run, data in runs.items()}
-    for place, name in enumerate(("suite", "mpi", "hosts", "host_names")):
-        of_runs = {run: values[place] for run, values in facts.items()}
+    for name in ("suite", "mpi", "hosts", "host_names", *SOFTWARE):
+        of_runs = {run: values.get(name) for run, values in facts.items()}
         frame[name] = fill(frame[name], convert_types(frame["run"].map(of_runs), name))
     frame["run"] = fill(frame["run"], frame["file"])
     files = {file: Path(file) for file in frame["file"].dropna().unique()} if assume else {}
@@ -442,14 +443,14 @@ def fill(values: pd.Series, others: Any) -> pd.Series:
     return values.where(values.notna(), others)
 
 
-def from_metadata(
-    data: Mapping[str, str],
-) -> tuple[str | None, str | None, int | None, str | None]:
-    """Return suite, MPI library, number and names of the hosts of a run of ours."""
-    suite = f"omb-py {data['omb_py']}" if "omb_py" in data else None
-    names = [host.rpartition(":")[0] or host for host in data.get("hosts", "").split()]
-    hosts = (len(names), " ".join(sorted(names))) if names else (None, None)
-    return suite, library(data.get("mpi_library", "")), *hosts
+def from_metadata(data: Mapping[str, str]) -> dict[str, Any]:
+    """Return the columns that the metadata of a run of ours fill."""
+    found: dict[str, Any] = {name: data[name] for name in SOFTWARE if name in data}
+    if "omb_py" in data:
+        found["suite"] = f"omb-py {data['omb_py']}"
+    if names := [host.rpartition(":")[0] or host for host in data.get("hosts", "").split()]:
+        found |= {"hosts": len(names), "host_names": " ".join(sorted(names))}
+    return found | {"mpi": library(data.get("mpi_library", ""))}
 
 
 def library(text: str) -> str | None:

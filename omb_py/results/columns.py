@@ -129,6 +129,8 @@ TABLE = (
     ("variant", "bop", "str", "", "configuration",
      "the text of `--label`: your own name for what else was chosen, such as `UCX_TLS=tcp`; "
      "without it, the binding's `--backend`, as `backend gloo`"),
+    ("mpi4py python numpy", "l", "str", "", "configuration",
+     "their versions, of omb-py's own runs; NumPy's if the buffer needs it"),
     ("source", "l", "str", "", "configuration",
      "the file's name if rows of other files are not "
      "[repeated runs](reading.md#values-missing-in-native-omb) of it"),
@@ -232,10 +234,13 @@ EXPERIMENT = tuple(n for n, one in COLUMNS.items() if one.role == "experiment")
 IDENTITY = (*EXPERIMENT, *CONFIGURATION)
 """Columns in which rows of different things differ; message size comes on top."""
 
+SOFTWARE = ("mpi4py", "python", "numpy")
+"""Columns of versions around MPI, which metadata have too: they are named where rows differ."""
+
 LOADED = tuple(n for n, one in COLUMNS.items() if one.kinds == "l")
 """Columns that `omb_py.load` adds."""
 
-ORIGIN = {name: COLUMNS[name].type for name in ("suite", "mpi", "hosts")}
+ORIGIN = {name: COLUMNS[name].type for name in ("suite", "mpi", "hosts", *SOFTWARE)}
 """The types of those that converted files have besides."""
 
 KINDS = {name: one.type for name, one in COLUMNS.items() if one.kinds != "l"}

@@ -49,6 +49,7 @@ from omb_py.analysis.values import ENDS
 from omb_py.core.errors import UsageError
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count
+from omb_py.results.columns import SOFTWARE
 
 TOTAL = "total"
 
@@ -60,7 +61,7 @@ MAX_BARS = 30
 
 DIFFER = (
     *("base", "ranks", "buffer", "placement", "staged", "mpi_type", "elements", "window"),
-    "thread_level",
+    *("thread_level", *SOFTWARE),
 )
 """Columns of overheads in which rows of one figure do not differ."""
 

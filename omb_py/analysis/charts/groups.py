@@ -24,13 +24,13 @@ from omb_py.analysis.points import (
 from omb_py.analysis.select import no_column
 from omb_py.analysis.sources import short_names
 from omb_py.core.text.words import count
-from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT, SOFTWARE
 from omb_py.results.metadata import Runs, crowded_hosts
 
 COLUMNS = tuple(name for name in (*CONFIGURATION, *EXPERIMENT) if name != "benchmark")
 """Columns that may distinguish lines."""
 
-OF_FILES = ("suite", "mpi", "hosts")
+OF_FILES = ("suite", "mpi", "hosts", *SOFTWARE)
 """Columns omitted from a line's name next to the name of its file, if they follow from it."""
 
 

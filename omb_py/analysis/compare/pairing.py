@@ -11,7 +11,7 @@ import pandas as pd
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import first_of
-from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT, SOFTWARE
 
 STRICT = ("benchmark", "part", "unit")
 """Columns that must agree even where they are empty: an empty ``part`` is the whole."""
@@ -19,7 +19,7 @@ STRICT = ("benchmark", "part", "unit")
 OPEN = tuple(name for name in EXPERIMENT if name not in STRICT)
 """Columns that must agree if both tables have a value for them."""
 
-FIRST, LAST = ("binding", "buffer"), ("mpi", "suite")
+FIRST, LAST = ("binding", "buffer"), (*SOFTWARE, "mpi", "suite")
 ORDER = (*FIRST, *(name for name in CONFIGURATION if name not in FIRST + LAST), *LAST)
 """The order in which pairing requires configuration columns to agree: columns that are typically
 compared come last."""
@@ -149,7 +149,7 @@ def nothing_in_common(tables: Sequence[Sequence[Row]], names: tuple[str, str]) -
     """Return the reason why no row of one table can be compared with one of the other."""
     for column in (*STRICT, *OPEN, *ORDER):
         mine, theirs = (set(values(rows, column)) for rows in tables)
-        if mine and theirs and not mine & theirs and column not in ("mpi", "suite"):
+        if mine and theirs and not mine & theirs and column not in LAST:
             if column == "validated":
                 checked, plain = names if mine == {True} else names[::-1]
                 return (

@@ -193,7 +193,7 @@ def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str
         others = [f"other {i}" for i in range(1, len(sources))]
         return ["base", *(others if len(others) > 1 else ["other"])]
     paths = [Path(os.path.abspath(str(source))) for source in sources]
-    stems = [path.stem for path in paths]
+    stems = [path.name if path.is_dir() else path.stem for path in paths]
     if len(set(stems)) == len(stems) and all(stems):
         return stems
     if len(set(paths)) < len(paths):

@@ -33,7 +33,7 @@ from omb_py.core.statistics import BUSY
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count
-from omb_py.results.columns import CONFIGURATION, EXPERIMENT
+from omb_py.results.columns import CONFIGURATION, EXPERIMENT, SOFTWARE
 
 TOO_FEW = {
     "one run a side": "one run a side says nothing about launches: repeat 5 or more (10 for many "
@@ -133,6 +133,7 @@ def shared_columns(points: pd.DataFrame) -> list[str]:
 def direction(row: Mapping[Hashable, Any], columns: list[str]) -> str:
     """Return the configuration of both sides of a point: shared columns once, then the others."""
     sides = ("base", "other")
+    columns = [n for n in columns if n not in SOFTWARE or differs(row, n)]
     if row["verdict"] in ALONE:
         side = sides[row["verdict"] in (ONLY_OTHER, NO_BASE)]
         return label([row[f"{side}_{name}"] for name in columns], columns)
@@ -141,6 +142,12 @@ def direction(row: Mapping[Hashable, Any], columns: list[str]) -> str:
     each = [label([row[f"{side}_{name}"] for name in differ], differ) for side in sides]
     shared = label([row[f"base_{name}"] for name in same], same)
     return ", ".join(text for text in (shared, " against ".join(filter(None, each))) if text)
+
+
+def differs(row: Mapping[Hashable, Any], name: str) -> bool:
+    """Return whether both sides of a point have a value of a configuration column, two in all."""
+    values = {row[f"{side}_{name}"] for side in ("base", "other")}
+    return len(values) == 2 and not any(map(pd.isna, values))
 
 
 def sheets(points: pd.DataFrame, base: str) -> Iterator[Sheet]:

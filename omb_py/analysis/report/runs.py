@@ -11,6 +11,7 @@ import pandas as pd
 from omb_py.analysis.table import library
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.words import count, first_of
+from omb_py.results.columns import SOFTWARE
 from omb_py.results.metadata import Runs
 
 """Metadata of runs by their names."""
@@ -18,7 +19,10 @@ from omb_py.results.metadata import Runs
 OWN = ("run", "command", "other_processes", "pace", "launch_seconds", "iterating_seconds")
 """Metadata that every run has of its own: it does not make a group."""
 
-FIRST = ("mpi", "hosts", "ranks", "thread_level", "processor", "conditions", "suite", "omb_py")
+FIRST = (
+    *("mpi", *SOFTWARE, "hosts", "ranks", "thread_level", "processor", "conditions", "suite"),
+    "omb_py",
+)
 """Fields that people look for first."""
 
 LONGEST = 300
