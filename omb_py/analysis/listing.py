@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from omb_py.analysis import overhead
-from omb_py.analysis.points import SERIES, label
+from omb_py.analysis.pairs.findings import verdicts
+from omb_py.analysis.points import SERIES, cells, label
 from omb_py.analysis.select import no_column
 from omb_py.analysis.table import Results, kind_of
 from omb_py.analysis.values import data_wrong
@@ -68,7 +70,9 @@ def sheets(
         raise no_column(unknown[0], known)
     for rows in (results.rows, results.overhead, results.pairs):
         for name, members in rows.groupby("benchmark", sort=False):
-            yield sheet(str(name), members, columns, limit)
+            made = sheet(str(name), members, columns, limit)
+            said = verdicts(cells(members)) if rows is results.pairs else []
+            yield replace(made, remarks=(*made.remarks, *said))
             if columns is None and rows is results.overhead:
                 yield from overhead.sheets(members)
 
@@ -98,12 +102,12 @@ def sheet(
     limit = len(rows) if limit is None else limit
     facts = [name for name in FACTS if name in same and name not in shown]
     words = label([rows[name].iloc[0] for name in facts], facts)
-    cells = [cells_of(name, rows[name].head(limit)) for name in ordered]
+    columns_of = [cells_of(name, rows[name].head(limit)) for name in ordered]
     files = rows["file"].dropna().unique()
     return Sheet(
         benchmark,
         tuple(heading(name) for name in ordered),
-        tuple(zip(*cells, strict=True)),
+        tuple(zip(*columns_of, strict=True)),
         () if len(rows) <= limit else (f"and {count(len(rows) - limit, 'more row')}: --rows all",),
         left=max(1, len(texts)),
         above="; ".join(filter(None, [count(len(rows), "row"), words, first_of(list(files), 2)])),

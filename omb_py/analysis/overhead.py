@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.points import at_size, by, caption_part, common, group_ids
+from omb_py.analysis.points import (
+    at_size,
+    by,
+    caption_part,
+    common,
+    group_ids,
+    without_implied,
+)
+from omb_py.core.errors import UsageError
 from omb_py.core.statistics import median_interval
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text
@@ -71,13 +79,7 @@ def sheets(rows: pd.DataFrame) -> Iterator[Sheet]:
     points = over_launches(rows) if len(rows) else rows
     if points.empty or points["launches"].max() < 2:
         return
-    apart = [
-        name
-        for name in SAME
-        if name in points
-        and name not in ("benchmark", "binding", "base", "split")
-        and points[name].nunique(dropna=False) > 1
-    ]
+    apart = differing(points)
     for (benchmark, *values), members in by(points, ["benchmark", *apart]):
         words = [f"thread level {members['thread_level'].iloc[0]}"]
         words += [caption_part(name, value) for name, value in zip(apart, values, strict=True)]
@@ -92,6 +94,43 @@ def sheets(rows: pd.DataFrame) -> Iterator[Sheet]:
             tuple(remarks(members)),
             left=3,
             above="; ".join(dict.fromkeys(words)),
+        )
+
+
+def differing(points: pd.DataFrame) -> list[str]:
+    """Return the columns that tell tables of a benchmark apart."""
+    known = ("benchmark", "binding", "base", "split")
+    names = [name for name in SAME if name in points and name not in known]
+    return [name for name in names if points[name].nunique(dropna=False) > 1]
+
+
+def across(rows: pd.DataFrame, base: str | None = None) -> Iterator[Sheet]:
+    """Yield a table for each benchmark and configuration: a row for each size, and for each binding
+    its median time and its ratio to ``base``.
+
+    Raises `UsageError` unless the rows are compared with that base.
+    """
+    points = over_launches(rows[rows["split"].isna()].reset_index(drop=True))
+    bases = list(points["base"].unique())
+    if base not in (None, *bases):
+        raise UsageError(f"--base {base}: omb-py overhead compared with {', '.join(bases)}")
+    apart = without_implied(points, differing(points), ["benchmark", "binding", "bytes"])
+    for (benchmark, first, *values), members in by(points, ["benchmark", "base", *apart]):
+        bindings = [name for (name,), _ in by(members, ["binding"])]
+        others = [name for name in bindings if name != first]
+        lines = []
+        for (size,), own in by(members, ["bytes"]):
+            at = {point["binding"]: point for point in own.to_dict("records")}
+            cells = [f"{at[first]['median_us']:.3f}" if first in at else "-"]
+            for point in (at.get(name) for name in others):
+                cells += [f"{point['median_us']:.3f}", f"{point['ratio']:.2f}"] if point else "--"
+            lines.append(("-" if size is None else size_text(size), *cells))
+        words = [caption_part(name, value) for name, value in zip(apart, values, strict=True)]
+        yield Sheet(
+            ", ".join([f"Overhead of {benchmark}", *words]),
+            ("size", f"{first} (us)", *(n for one in others for n in (f"{one} (us)", "ratio"))),
+            tuple(lines),
+            (f"Ratios to {first}: medians of those of each round, in which bindings took turns.",),
         )
 
 

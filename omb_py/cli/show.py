@@ -183,7 +183,7 @@ def command(
     """
     with needing("analysis"):
         from omb_py.analysis import across as side_by_side
-        from omb_py.analysis import listing
+        from omb_py.analysis import listing, overhead
         from omb_py.core.text import tables
 
     if speedup:
@@ -210,7 +210,12 @@ def command(
     results = read(paths, where, assume, names or ())
     note_doubts(results)
     if across is not None:
-        made = list(side_by_side.sheets(results.rows, across, base, statistic))
+        of_overhead = across == ("binding",) and len(results.overhead) > 0
+        if of_overhead and not len(results.rows):
+            made = list(overhead.across(results.overhead, base))
+        else:
+            made = list(side_by_side.sheets(results.rows, across, base, statistic))
+            made += list(overhead.across(results.overhead)) if of_overhead else []
         if not made:
             raise UsageError(
                 f"no benchmark was measured with several values of {', '.join(across)}"

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from omb_py.analysis.listing import sheets as listed
-from omb_py.analysis.overhead import FEWEST, over_launches, sheets
+from omb_py.analysis.overhead import FEWEST, across, over_launches, sheets
 from omb_py.analysis.table import of_rows
-from tests.helpers.refusals import missing
+from omb_py.core.errors import UsageError
+from tests.helpers.refusals import missing, refuses
 
 RUNS = {f"run{number}": {"mpi_library": "MPICH Version: 5.0.2"} for number in range(20)}
 
@@ -66,6 +67,23 @@ def test_range_holds_every_launch() -> None:
     assert (point["added_min_us"], point["added_max_us"]) == (0.4, 0.46)
     assert (point["ratio_low"], point["ratio_high"]) == (2, 8)
     assert point["added_own_us"] == pytest.approx(0.02 * 0.43)
+
+
+def test_bindings_stand_next_to_each_other_with_their_ratios() -> None:
+    times = (("native", 0.3, 1.0), ("buffer", 0.8, 2.6), ("pickle", 9.0, 30.0))
+    rows = [
+        launch(0, 0.5, ratio, binding=name, median_us=time, bytes=size)
+        for size in (1, 1024)
+        for name, time, ratio in times
+        if (size, name) != (1024, "pickle")
+    ]
+    found = of_rows(rows, RUNS).overhead
+    (sheet,) = across(found)
+    assert sheet.columns == ("size", "native (us)", "buffer (us)", "ratio", "pickle (us)", "ratio")
+    assert sheet.rows[0] == ("1 B", "0.300", "0.800", "2.60", "9.000", "30.00")
+    assert sheet.rows[1][3:] == ("2.60", "-", "-")
+    with refuses(UsageError, "--base pickle native"):
+        list(across(found, "pickle"))
 
 
 def test_too_few_launches_have_a_range_only() -> None:

@@ -11,14 +11,14 @@ which a few slow pairs do not move.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import NormalDist
-from typing import TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.analysis.pairs.matrix import Mask, Matrix, Numbers, matrix
+from omb_py.analysis.pairs.matrix import Mask, Matrix, Numbers, matrices, matrix
 from omb_py.core import VERSION
 from omb_py.core.dataclass import dataclass
 from omb_py.core.text.units import size_text, value_text
@@ -127,6 +127,15 @@ def judge(matrix: Matrix) -> Judgement:
     if missing := int(np.triu(~(there | there.T), 1).sum()):
         remarks.append(f"{count(missing, 'pair')} {'was' if missing == 1 else 'were'} not measured")
     return Judgement(tuple(sorted(findings, key=lambda one: -one.factor)), tuple(remarks))
+
+
+def verdicts(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return in words which pairs of rows of `PairRow` are slow, for each of their matrices."""
+    return [
+        f"{found.benchmark} of {size_text(found.bytes)}: {sentence}"
+        for found in matrices(rows)
+        for sentence in judge(found).sentences()
+    ]
 
 
 def excess_costs(costs: Numbers, alarms: float) -> tuple[Numbers, float]:

@@ -24,7 +24,8 @@ from omb_py.analysis import anomalies, hosts, listing, references
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import STYLE, Chart
-from omb_py.analysis.points import SERIES, at_size, distinctions, group_ids, label, points_of
+from omb_py.analysis.pairs.findings import verdicts
+from omb_py.analysis.points import SERIES, at_size, cells, distinctions, group_ids, label, points_of
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.table import Source, results_of
 from omb_py.analysis.values import ENDS, data_wrong, measured, value_column
@@ -109,6 +110,9 @@ def report(
         words = "".join(f"{text}. " for text in slow.remarks)
         parts.append(Section("Who is slow", words, list(hosts.sheets(slow))))
         lead[:0] = [hosts.summary(slow)]
+    if links := verdicts(cells(results.pairs)):
+        parts.append(Section("Slow pairs", "".join(f"{text}. " for text in links)))
+        lead[:0] = [text for text in links if ": slow: " in text][:1]
     found = list(anomalies.sheets(odd, values))
     parts.append(Section("Findings", trust, found, folded=True))
     parts += [Section("Figures")] * bool(drawn)
