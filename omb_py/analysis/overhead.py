@@ -116,8 +116,7 @@ def across(rows: pd.DataFrame, base: str | None = None) -> Iterator[Sheet]:
         raise UsageError(f"--base {base}: omb-py overhead compared with {', '.join(bases)}")
     apart = without_implied(points, differing(points), ["benchmark", "binding", "bytes"])
     for (benchmark, first, *values), members in by(points, ["benchmark", "base", *apart]):
-        bindings = [name for (name,), _ in by(members, ["binding"])]
-        others = [name for name in bindings if name != first]
+        others = [name for (name,), _ in by(members, ["binding"]) if name != first]
         lines = []
         for (size,), own in by(members, ["bytes"]):
             at = {point["binding"]: point for point in own.to_dict("records")}

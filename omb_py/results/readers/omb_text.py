@@ -276,14 +276,13 @@ class OmbReading(Reading):
     def heading(self, form: re.Pattern[str], text: str, index: int) -> None:
         """Read headings, which may be of another benchmark whose title is missing."""
         first = next(name for name in form.groupindex if name != "bytes")
-        elements = self.elements
         benchmark = known_benchmarks().get(self.table["benchmark"])
         if benchmark and HEADINGS[values_of(benchmark, Options())[0]] != first:
             self.lose(f"headings that are not those of {program_of(self.table)}", text, index)
-        elif elements in self.types:
+        elif self.elements in self.types:
             self.lose("a second heading below one title", text, index)
         else:
-            self.types.add(elements)
+            self.types.add(self.elements)
             self.form = form
             self.goes_on(index)
 

@@ -256,7 +256,7 @@ def test_pairs_of_ranks_are_a_map_with_what_is_slow(tmp_path: Path) -> None:
     page = (tmp_path / "p.html").read_text()
     (figure,) = figures_of(page)
     assert not missing("Slow: most pairs host node4 sends", figure["words"])
-    said = "bw of 64 KiB: slow: most pairs host node4 sends"
+    said = "bw of 64 KiB: slow: most pairs that host node4 sends to"
     assert visible(page).count(said) >= 2, "in the head and in a section"
     (table,) = sheets(load(PAIRS), limit=3)
     assert any(remark.startswith(said) for remark in table.remarks), "show prints it, too"
