@@ -6,14 +6,12 @@ was asked was judged, and held.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from omb_py.analysis.failures import Failure
 from omb_py.analysis.verdict import factor
-from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count, first_of
 
 PASSED = 0
@@ -111,24 +109,6 @@ def conclude(
     judged at all. This is the only place that decides that.
     """
     return Conclusion(judged, tuple(failed), tuple(undecided), tuple(missing), what, held)
-
-
-def limit(text: str) -> float:
-    """Return the slowdown that ``5%`` or ``1.05x`` allows.
-
-    Raises `UsageError` for anything else.
-
-    >>> limit("5%"), limit("1.05x")
-    (1.05, 1.05)
-    """
-    match = re.fullmatch(r"(\d+\.?\d*|\.\d+)([%x])", text, re.ASCII)
-    if match is None:
-        raise UsageError(f"--fail-above {text}: write 5% or 1.05x, which mean the same")
-    number = float(match[1])
-    found = 1 + number / 100 if match[2] == "%" else number
-    if found < 1:
-        raise UsageError(f"--fail-above {text}: a slowdown is 1x or more, as in 1.05x")
-    return found
 
 
 def within(allowed: float) -> str:

@@ -20,7 +20,7 @@ from omb_py.cli.analysis_options import (
 from omb_py.cli.confirm import confirm_options, confirmed, refuse_without_jobs
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.words import count
-from omb_py.options.types import PRECISION
+from omb_py.options.types import PERCENTAGE
 
 if TYPE_CHECKING:
     from omb_py.core.text.tables import Target
@@ -41,10 +41,11 @@ expected_option = click.option(
 )
 @click.option(
     "--tolerance",
-    type=PRECISION,
+    type=PERCENTAGE,
     metavar="P%",
-    help="By how much a value may be worse if its reference states no limits.  [default: 15% for "
-    "references from a file; those of systems that omb-py knows are not judged]",
+    help="The difference that does not matter: by how much a value may be worse if its reference "
+    "states no limits.  [default: 15% for references from a file; those of systems that omb-py "
+    "knows are not judged]",
 )
 @click.option(
     "--update",

@@ -32,7 +32,15 @@ from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text.units import parse_bytes
 from omb_py.options.parse import apart, named
-from omb_py.options.types import BYTES, PRECISION, SIZE_LIST, SIZE_RANGE, Seconds, WholeNumber
+from omb_py.options.types import (
+    BYTES,
+    FACTOR,
+    PERCENTAGE,
+    SIZE_LIST,
+    SIZE_RANGE,
+    Seconds,
+    WholeNumber,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,23 +76,23 @@ class CompareCommand(click.Command):
 @name_option
 @click.option(
     "--fail-above",
-    metavar="P%|Fx",
-    help="Exit with code 4 if a size or the average is slower than BASE by "
-    "more than 5% or 1.05x beyond the noise, or if points of BASE are missing; with code 7 if the "
-    "noise cannot exclude that.",
+    type=FACTOR,
+    help="The limit for the exit code: 4 if a size or the average is slower than BASE by more than "
+    "5% or 1.05x beyond the noise, or if points of BASE are missing; 7 if the noise cannot exclude "
+    "that.",
 )
 @click.option(
     "--launch-spread",
-    type=PRECISION,
-    help="Relative standard deviation between launches on this machine, for points with too few "
-    "runs to estimate it.",
+    type=PERCENTAGE,
+    help="Stated noise: relative standard deviation between launches on this machine, for points "
+    "with too few runs to estimate it.",
 )
 @click.option(
-    "--equal-within",
-    type=PRECISION,
+    "--tolerance",
+    type=PERCENTAGE,
     default="5%",
     show_default=True,
-    help="Slowdown or speed-up within which a point is equal, if its whole interval is.",
+    help="The difference that does not matter: a point is equal if its whole interval is within.",
 )
 @click.option("--tail", is_flag=True, help="Compare 99th percentiles, too.")
 @click.option("--summary", is_flag=True, help="Print only the verdicts, no tables.")
@@ -112,9 +120,9 @@ class CompareCommand(click.Command):
 )
 @click.option(
     "--precision",
-    type=PRECISION,
+    type=PERCENTAGE,
     show_default="5%",
-    help="Measure rounds until every ratio is known to within ±P % at 95 % confidence.",
+    help="A target: measure rounds until every ratio is known to within ±P % at 95 % confidence.",
 )
 @click.option(
     "--max-time",
@@ -140,19 +148,18 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         from omb_py.analysis.compare import summary
         from omb_py.analysis.compare.side_by_side import compare
         from omb_py.analysis.conclusion import facts as facts_of
-        from omb_py.analysis.conclusion import limit
         from omb_py.analysis.failures import only_first
         from omb_py.analysis.hosts import newly_slow
         from omb_py.analysis.judging import rows_to_judge
         from omb_py.analysis.sources import numbers_of
         from omb_py.core.text import tables
 
-    allowed = limit(values["fail_above"]) if values["fail_above"] else None
+    allowed = values["fail_above"]
     judge = partial(
         compare,
         statistic=values["statistic"],
         launch_spread=values["launch_spread"],
-        equal_within=values["equal_within"],
+        tolerance=values["tolerance"],
         tail=values["tail"],
     )
     note = ""

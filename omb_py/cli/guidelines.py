@@ -14,7 +14,7 @@ from omb_py.cli.analysis_options import (
     row_options,
 )
 from omb_py.core.errors import needing
-from omb_py.options.types import PRECISION, TextType
+from omb_py.options.types import FACTOR, PERCENTAGE, TextType
 
 if TYPE_CHECKING:
     from omb_py.core.text.tables import Target
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @click.option(
     "--tolerance",
-    type=PRECISION,
+    type=PERCENTAGE,
     show_default="5%",
-    help="By how much a call may be slower before it violates a guideline.",
+    help="The difference that does not matter: a call that is slower by more violates a guideline.",
 )
 @click.option(
     "--only",
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--fail-above",
-    metavar="P%|Fx",
-    help="Exit with code 4 if a guideline is violated by more than 5% or 1.05x beyond the noise; "
-    "with code 7 if the noise cannot exclude that.",
+    type=FACTOR,
+    help="The limit for the exit code: 4 if a guideline is violated by more than 5% or 1.05x "
+    "beyond the noise; 7 if the noise cannot exclude that.",
 )
 @row_options
 @output_options("text", "markdown", "csv", "json", "parquet")
@@ -49,7 +49,7 @@ def command(
     paths: tuple[str, ...],
     tolerance: float | None,
     only: tuple[str, ...] | None,
-    fail_above: str | None,
+    fail_above: float | None,
     where: tuple[str, ...],
     assume: tuple[str, ...],
     to: Target,
@@ -65,7 +65,6 @@ def command(
     """
     with needing("analysis"):
         from omb_py.analysis.conclusion import facts as facts_of
-        from omb_py.analysis.conclusion import limit
         from omb_py.analysis.guidelines import check, rules
         from omb_py.analysis.judging import rows_to_judge
         from omb_py.analysis.verdict import MARGIN
@@ -73,7 +72,6 @@ def command(
 
     rules.chosen(only)
     tolerance = MARGIN if tolerance is None else tolerance
-    allowed = limit(fail_above) if fail_above else None
     results = read(paths, where, assume)
     note_others(results, "guidelines")
     rows, wrong = rows_to_judge(results.rows)
@@ -83,8 +81,10 @@ def command(
     remarks = list(check.remarks(points))
     found = (
         None
-        if allowed is None
-        else check.conclusion(points, check.not_checked(rows, only), wrong, allowed, results.lost)
+        if fail_above is None
+        else check.conclusion(
+            points, check.not_checked(rows, only), wrong, fail_above, results.lost
+        )
     )
     facts = {
         "summary": said[0],

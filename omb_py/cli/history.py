@@ -16,6 +16,7 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.core.errors import OmbError, needing
 from omb_py.core.text.words import count, first_of
+from omb_py.options.types import FACTOR
 
 if TYPE_CHECKING:
     from omb_py.core.text.tables import Target
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, metavar="FOLDER...", type=click.Path())
 @click.option(
     "--fail-above",
-    metavar="P%|Fx",
-    help="Exit with code 4 if a point is now slower than at its best by more than 5% or 1.05x, or "
-    "its newest data was wrong; with code 7 if a point cannot be judged.",
+    type=FACTOR,
+    help="The limit for the exit code: 4 if a point is now slower than at its best by more than 5% "
+    "or 1.05x, or its newest data was wrong; 7 if a point cannot be judged.",
 )
 @click.option(
     "--since",
@@ -41,7 +42,7 @@ def command(
     ctx: click.Context,
     /,
     paths: tuple[str, ...],
-    fail_above: str | None,
+    fail_above: float | None,
     since: str | None,
     where: tuple[str, ...],
     assume: tuple[str, ...],
@@ -61,11 +62,9 @@ def command(
     with needing("history"):
         from omb_py.analysis import history, history_gate, select, table
         from omb_py.analysis.conclusion import facts as facts_of
-        from omb_py.analysis.conclusion import limit
         from omb_py.analysis.history_page import page
         from omb_py.core.text import tables
 
-    allowed = limit(fail_above) if fail_above else None
     first = history.since_of(since) if since else None
     results = table.load(paths, select.assumptions(assume))
     note_problems(results.problems)
@@ -83,7 +82,7 @@ def command(
             raise OmbError(f"--since {since}: all {found.left_out} runs are older")
         raise OmbError("no row has a date and a number: there is no history")
     said = history.summary(found)
-    conclusion = None if allowed is None else history_gate.conclusion(found, allowed)
+    conclusion = None if fail_above is None else history_gate.conclusion(found, fail_above)
     if conclusion is None:
         note_problems([*found.wrong.values()])
     since_text = found.since and history.day(found.since)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -158,15 +159,30 @@ def warmup(text: str) -> int | str:
     return counts([text], f"{text!r} is neither a whole number from 0 on nor auto")[0]
 
 
-def precision(text: str) -> float:
-    """Return a percentage, as in ``2%``, as a fraction."""
+def factor(text: str) -> float:
+    """Return by which factor values differ that differ by ``5%`` or, which is the same, ``1.05x``.
+
+    The unit is not left out: 0.05 may be a fraction or a percentage.
+
+    >>> factor("5%"), factor("1.05x")
+    (1.05, 1.05)
+    """
     try:
-        percent = parse_decimal(text.removesuffix("%"))
+        number = parse_decimal(text[:-1])
     except ValueError:
-        percent = 0.0
-    if not 0 < percent < 100:
-        raise ValueError(f"{text!r} is not a percentage between 0 and 100, as in 2%")
-    return percent / 100
+        number = math.nan
+    found = {"%": 1 + number / 100, "x": number}.get(text[-1:], math.nan)
+    if not found >= 1:
+        raise ValueError(f"{text}: write 5% or 1.05x, which mean the same, from 0% on")
+    return found
+
+
+def percentage(text: str) -> float:
+    """Return a difference of less than 100 %, as `factor` reads it, as a fraction."""
+    found = round(factor(text) - 1, 12)
+    if not 0 < found < 1:
+        raise ValueError(f"{text} is not between 0% and 100%, as 5% is")
+    return found
 
 
 def victims(text: str) -> tuple[int, ...] | str:
@@ -300,7 +316,8 @@ LAYOUT = TextType("LAYOUT", parse_layout)
 MEMBER_NAME = TextType("NAME", lambda text: text.replace("-", "_"))
 NODE_MAP = TextType("N|N,N,…", node_map)
 PERCENTILES = TextType("[P,P,…]", percentiles)
-PRECISION = TextType("P%", precision)
+FACTOR = TextType("P%|Fx", factor)
+PERCENTAGE = TextType("P%", percentage)
 ROOT = TextType("ROOT", root)
 SIZE_LIST = TextType("SIZE,SIZE,…", size_list)
 SIZE_RANGE = TextType("[MIN:]MAX[:xF]", size_range)

@@ -81,10 +81,10 @@ def test_equal_results_are_said_to_be_equal_within_a_margin(
     same = str(slowed(1.0001, tmp_path / "same.csv"))
     words = ("compare", str(MPICH), same, *LATENCY, "--launch-spread", "0.1%", "--where", "bytes=8")
     assert "; of 1 points 0 slower, 0 faster, 0 within noise, 1 equal within 9 %" in (
-        in_process(*words, "--equal-within", "9%").out
+        in_process(*words, "--tolerance", "1.09x").out
     )
     assert "of 1 points 0 slower, 0 faster, 1 within noise" in (
-        in_process(*words, "--equal-within", "0.1%").out
+        in_process(*words, "--tolerance", "0.1%").out
     )
 
 
@@ -232,7 +232,6 @@ def test_points_of_one_side_only_are_named(in_process: Run) -> None:
     [
         (("{mpich}",), "BASE OTHER"),
         (("{mpich}", "/no/such.csv"), "cannot read /no/such.csv"),
-        (("{mpich}", "{mpich}", "--fail-above", "0.05"), "--fail-above 0.05: 5% 1.05x"),
         (("{mpich}", "{mpich}", "-o", "table.pdf"), "--output table.pdf: .csv"),
         (("{mpich}", "{mpich}", "-o", "/proc/none/t.csv"), "cannot write /proc/none/t.csv"),
         (("{mpich}", "{mpich}", "--name", "one"), "2 different names"),

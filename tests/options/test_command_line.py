@@ -222,6 +222,20 @@ def test_numbers_have_one_notation(line: str, value: str) -> None:
     assert value in text or repr(value)[1:-1] in text, "refused for another reason"
 
 
+@pytest.mark.parametrize("text", ["5", "0.05", "5 percent", "-5%", "0.5x", "x", ""])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(f"{name} x y --fail-above" for name in ("compare", "history", "guidelines")),
+        *(f"{name} x y --tolerance" for name in ("compare", "check", "guidelines")),
+        *["compare x y --launch-spread", "compare x y --precision", "latency --precision"],
+    ],
+)
+def test_difference_without_its_unit_is_refused(in_process: Run, line: str, text: str) -> None:
+    *_, option = words = line.split()
+    assert_refused(in_process(*words, text), 2, f"'{option}': {text}: write 5% or 1.05x")
+
+
 def every_command(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
     context = click.Context(group)
     for name in group.list_commands(context):

@@ -49,7 +49,7 @@ COLUMNS = (
     *("slowdown", "slowdown_low", "slowdown_high", "slowdown_bound"),
     *("p_value", "runs_base", "runs_other"),
     *("p_adjusted", "launch_spread", "statistic", "noise", "verdict"),
-    *("equal_within", "rounding"),
+    *("tolerance", "rounding"),
     *(f"base_{name}" for name in CONFIGURATION),
     *(f"other_{name}" for name in CONFIGURATION),
 )
@@ -86,7 +86,7 @@ def compare(
     statistic: str = "auto",
     names: Sequence[str] | None = None,
     launch_spread: float | None = None,
-    equal_within: float | None = MARGIN,
+    tolerance: float | None = MARGIN,
     tail: bool = False,
 ) -> pd.DataFrame:
     """Compare results with those of ``base``, point by point: one row per point and other.
@@ -96,7 +96,7 @@ def compare(
     runs. ``launch_spread`` states the relative standard deviation between launches (0.03 for 3 %)
     if runs were not repeated often enough for a rank test; without it that of the compared runs is
     used, if it is known from `LAUNCHES_FOR_SPREAD` launches of a pair and size class.
-    ``equal_within`` is the slowdown up to which points are equal (0.05 for 5 %, None for not at
+    ``tolerance`` is the slowdown up to which points are equal (0.05 for 5 %, None for not at
     all). With ``tail``, 99th percentiles are compared, too, in separate pairs, if both sides have
     them of `TAIL_ITERATIONS` iterations or more. The columns:
 
@@ -123,7 +123,7 @@ def compare(
       runs of both sides in the pair and size class; missing if nothing is repeated;
     - ``verdict``: ``slower`` or ``faster`` (the whole interval is, and ``p_adjusted`` is 5 % at
       most), ``equal`` (else, if the whole interval of the slowdown is between 1 / (1 +
-      ``equal_within``) and 1 + ``equal_within``), ``within noise`` (neither can be told),
+      ``tolerance``) and 1 + ``tolerance``), ``within noise`` (neither can be told),
       ``unclear`` (no interval, or one that reaches beyond a factor of 2), ``only in base``,
       ``only in other``, and ``no value in base`` or ``no value in other`` where that side has
       only numbers that are not above 0 or whose data was wrong;
@@ -136,8 +136,8 @@ def compare(
     """
     if launch_spread is not None and not 0 < launch_spread < 1:
         raise UsageError(f"launch_spread is {launch_spread:g}: choose from 0 to 1, as 0.03 for 3 %")
-    if equal_within is not None and not 0 < equal_within < 1:
-        raise UsageError(f"equal_within is {equal_within:g}: choose from 0 to 1, as 0.05 for 5 %")
+    if tolerance is not None and not 0 < tolerance < 1:
+        raise UsageError(f"tolerance is {tolerance:g}: choose from 0 to 1, as 0.05 for 5 %")
     if not others:
         raise UsageError("nothing to compare with: name a base and at least one other")
     called = names_of((base, *others), names)
@@ -168,7 +168,7 @@ def compare(
         part["pair"] += sum(int(earlier["pair"].nunique()) for earlier in parts)
         parts.append(part.reindex(columns=list(COLUMNS)))
     table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
-    set_verdict(table, equal_within)
+    set_verdict(table, tolerance)
     return table
 
 
@@ -417,11 +417,11 @@ def intervals(
     return found._replace(low=found.low / (1 + rounding), high=found.high * (1 + rounding)), noise
 
 
-def set_verdict(table: pd.DataFrame, equal_within: float | None) -> None:
+def set_verdict(table: pd.DataFrame, tolerance: float | None) -> None:
     """Add p-values adjusted for the number of points of the whole table, and verdicts to it."""
     table["p_adjusted"] = adjusted(table["p_value"], pd.Series(0, table.index))
-    margin = np.nan if equal_within is None else equal_within
-    table["equal_within"] = margin
+    margin = np.nan if tolerance is None else tolerance
+    table["tolerance"] = margin
     names = ("slowdown", "slowdown_low", "slowdown_high", "p_value")
     slowdown = Interval(*(table[name].to_numpy(float) for name in names))
     told = verdicts(slowdown, table["p_adjusted"].to_numpy(float), margin)

@@ -197,7 +197,7 @@ def line(row: Mapping[Any, Any], title: str) -> tuple[str, ...]:
         value_text(row["value"], row["unit"]),
         number(row["ratio"], rounding),
         interval(row["ratio_low"], row["ratio_high"], rounding),
-        words_of(row["verdict"], row["equal_within"]),
+        words_of(row["verdict"], row["tolerance"]),
     )
 
 
@@ -243,7 +243,7 @@ def sentences(points: pd.DataFrame) -> dict[str, str]:
     tail = points["statistic"] == TAIL
     names = points["other"].where(~tail, points["other"] + ", 99th percentiles")
     pairs = points["pair"].groupby(names).nunique()
-    margin = float(points["equal_within"].iloc[0])
+    margin = float(points["tolerance"].iloc[0])
     found = {}
     for row in totals(points, names).rename_axis("name").reset_index().to_dict("records"):
         name = row["name"]

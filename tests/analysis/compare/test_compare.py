@@ -16,7 +16,6 @@ from omb_py.analysis.compare import side_by_side as comparing
 from omb_py.analysis.compare import summary as summarizing
 from omb_py.analysis.compare.side_by_side import COLUMNS, compare, names_of
 from omb_py.analysis.compare.summary import conclusion, summary
-from omb_py.analysis.conclusion import limit
 from omb_py.analysis.table import of_rows
 from omb_py.core.errors import UsageError
 from omb_py.results.columns import Row
@@ -588,10 +587,10 @@ class TestEqual:
     def test_points_with_interval_within_the_margin_are_equal(self) -> None:
         sides = table(sampled(1.0, 0.999, 1.001)), table(sampled(1.001, 1.0, 1.002))
         point = only(compare(*sides, launch_spread=0.01))
-        assert (point["verdict"], point["equal_within"]) == ("equal", 0.05)
+        assert (point["verdict"], point["tolerance"]) == ("equal", 0.05)
         assert only(compare(*sides, launch_spread=0.02))["verdict"] == "within noise"
         for margin in (0.02, None):
-            point = only(compare(*sides, launch_spread=0.01, equal_within=margin))
+            point = only(compare(*sides, launch_spread=0.01, tolerance=margin))
             assert point["verdict"] == "within noise"
         sure = table(sampled(1.0, 0.9999, 1.0001)), table(sampled(1.01, 1.0099, 1.0101))
         assert only(compare(*sure, launch_spread=0.0002))["verdict"] == "slower", "though little"
@@ -607,7 +606,7 @@ class TestEqual:
         assert summary(points)["equal"].tolist() == [1]
 
 
-@pytest.mark.parametrize("name", ["launch_spread", "equal_within"])
+@pytest.mark.parametrize("name", ["launch_spread", "tolerance"])
 @pytest.mark.parametrize("part", [0.0, -0.1, 1.0, 3.0])
 def test_a_spread_and_a_margin_are_parts(name: str, part: float) -> None:
     options: dict[str, Any] = {name: part}
@@ -779,12 +778,6 @@ def test_a_summary_counts_every_point_once() -> None:
     assert (row.unclear, row.slower, row.faster) == (2, 0, 0)
     counts = summary(points).iloc[0]
     assert (counts["only in base"], counts["only in other"]) == (1, 1)
-
-
-@pytest.mark.parametrize("text", ["5", "0.05", "5 percent", "-5%", "0.5x", "x", ""])
-def test_a_limit_says_its_unit(text: str) -> None:
-    with refuses(UsageError, "--fail-above"):
-        limit(text)
 
 
 @pytest.mark.parametrize(
