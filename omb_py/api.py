@@ -46,7 +46,7 @@ class Measured:
 
         Raises `OmbError` if pandas is missing.
         """
-        with needing("analysis"):
+        with needing("tables"):
             from omb_py.analysis.table import of_rows
 
         return of_rows(self.rows, self.runs).to_pandas()
@@ -67,7 +67,7 @@ def load(*paths: str | Path, **assume: Any) -> Results:
     >>> rows = omb_py.load("results/families-mpich.csv").rows
     >>> best = rows[rows.benchmark == "latency"].groupby("binding").latency_us.min()
     """
-    with needing("analysis"):
+    with needing("tables"):
         from omb_py.analysis import table
 
     if not paths:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from omb_py.analysis.failures import Failure
-from omb_py.analysis.verdict import factor
 from omb_py.core.text.words import count, first_of
 
 PASSED = 0
@@ -117,4 +116,6 @@ def within(allowed: float) -> str:
     >>> within(1.05)
     'at most 1.050x slower'
     """
+    from omb_py.analysis.verdict import factor
+
     return f"at most {factor(allowed)} slower"

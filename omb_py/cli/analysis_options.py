@@ -138,7 +138,7 @@ def read(
     Raises `OmbError` if a file cannot be read or no row is left, `UsageError` for invalid options,
     `MissingPackageError` if the extra for analysis is not installed.
     """
-    with needing("analysis"):
+    with needing("tables"):
         from omb_py.analysis import select, sources, table
 
     results = table.load(paths, select.assumptions(assume))

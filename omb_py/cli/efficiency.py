@@ -36,7 +36,7 @@ def command(
     load balance times communication efficiency. Several runs are compared with the one on the
     fewest ranks, by --strong or --weak scaling.
     """
-    with needing("analysis"):
+    with needing("tables"):
         import pandas as pd
 
         from omb_py.core.text import tables

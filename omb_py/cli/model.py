@@ -53,12 +53,12 @@ def command(
     FILE is a file of results or a folder of them. Latency and bandwidth (alpha and beta) of each
     curve, with the sizes at which protocols switch.
     """
-    results = read(files, where, assume)
-    if network_file is None:
-        note_others(results, "model")
     with needing("analysis"):
         from omb_py.analysis.model import fit, parameters
 
+    results = read(files, where, assume)
+    if network_file is None:
+        note_others(results, "model")
     if topology is not None and network_file is None:
         raise UsageError("--topology is that of --network's file: name one")
     if network_file is not None:

@@ -110,7 +110,8 @@ def show_speedup(
     to: Target,
 ) -> None:
     """Write the speed-ups of applications."""
-    from omb_py.analysis import speedup
+    with needing("analysis"):
+        from omb_py.analysis import speedup
     from omb_py.apps import divides_work
     from omb_py.core.text import tables
 
@@ -181,10 +182,13 @@ def command(
     has a table, above which stands what all of its rows share. CSV, JSON and Parquet have all rows
     and columns of the results: python3 -c 'import omb_py; help(omb_py.load)' describes them.
     """
-    with needing("analysis"):
-        from omb_py.analysis import across as side_by_side
-        from omb_py.analysis import listing, overhead
+    with needing("analysis" if across or speedup or to.format == "latex" else "tables"):
+        from omb_py.analysis import listing
         from omb_py.core.text import tables
+
+        if across:
+            from omb_py.analysis import across as side_by_side
+            from omb_py.analysis import overhead
 
     if speedup:
         unused = ("rows", "base", "names", "assume", "statistic")

@@ -156,11 +156,16 @@ def command(target: str | None, **values: Any) -> None:
     omb-py simulate bcast --ranks 512 --coll-algorithm all --network cluster.toml
     omb-py simulate --check results/ --network cluster.toml
     """
-    with needing("simulate"):
-        from omb_py.simulation import workers
+    from omb_py.simulation import check_installed
 
+    with needing("simulate"):
+        try:
+            from omb_py.simulation import workers  # noqa: F401 - fail now
+        except ModuleNotFoundError:
+            check_installed()  # its sentence has both
+            raise
     refuse_unused(target, bool(values["measured"]))
-    workers.check_installed()
+    check_installed()
     if values["measured"]:
         check(target, values)
     elif target is None:

@@ -24,7 +24,7 @@ def command(folder: str, to: Target) -> None:
     FOLDER is one that omb-py profile --traffic wrote. Shows the messages, accesses to windows and
     collective calls that the program requested of MPI, and what each link of each host carried.
     """
-    with needing("analysis"):
+    with needing("tables"):
         import pandas as pd
 
         from omb_py.core.text import tables

@@ -71,7 +71,7 @@ def command(
     disturb them. It ends with the last rank, or with Ctrl-C; without a terminal it prints lines.
     """
     live = sys.stdout.isatty() and not once and not as_json
-    with needing("analysis"):
+    with needing("tables"):
         from omb_py.tracing.monitor import observations
 
         if live:

@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import chain
 from multiprocessing import get_context
 from typing import Any
 
-from omb_py.core.errors import MissingPackageError, OmbError
+from omb_py.core.errors import OmbError
 from omb_py.simulation.engine import Engine, Run
 from omb_py.simulation.network import Network
 
@@ -29,17 +28,6 @@ class Simulation:
     network: Network
     nodes: tuple[int, ...]
     task: Callable[[Run], Any]
-
-
-def check_installed() -> None:
-    """Raise `MissingPackageError` without SimGrid."""
-    if find_spec("simgrid") is None:
-        raise MissingPackageError(
-            "simulate",
-            "simgrid",
-            "apt install python3-simgrid (Debian 12, for the Python of the system: a virtual "
-            "environment by /usr/bin/python3 -m venv --system-site-packages)",
-        )
 
 
 def run_all(simulations: Sequence[Simulation], processes: int) -> list[Any]:

@@ -10,10 +10,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from omb_py.core.errors import UsageError
+from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.files import write_atomically
@@ -178,6 +177,9 @@ class Folder:
         before = self.root / "sweep.toml", self.root / "machine.toml"
         if before[0].exists() and read(before[0], Sweep).name != sweep.name:
             raise UsageError(f"{self.root} holds another sweep: choose another --folder")
+        with needing("sweep"):  # compare and check write no sweep
+            import tomli_w
+
         if before[1].exists():
             earlier = read(before[1], Machine)
             differing = [

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from omb_py.core.errors import needing
+from omb_py.core.errors import installing
 
 VARIABLES = (
     "OMP_NUM_THREADS",
@@ -29,26 +29,27 @@ def request_threads(threads: int) -> None:
         os.environ[variable] = str(threads)
 
 
+NOT_SET = (
+    "threads of the numerical library were not set, only asked for by OMP_NUM_THREADS and its like,"
+    f" and ranks share a host: install threadpoolctl by {installing('apps')}"
+)
+
+
 @contextmanager
-def limit_threads(threads: int) -> Iterator[None]:
+def limit_threads(threads: int) -> Iterator[str | None]:
     """Make the loaded libraries take so many threads.
 
-    Raises `MissingPackageError` if no package can do that.
+    Yields the libraries, with their versions and their numbers of threads; None without
+    threadpoolctl, which alone can set them.
     """
-    with needing("apps"):
-        from threadpoolctl import threadpool_limits
-
+    try:
+        from threadpoolctl import threadpool_info, threadpool_limits
+    except ModuleNotFoundError:
+        yield None
+        return
     with threadpool_limits(threads):
-        yield
-
-
-def describe() -> str:
-    """Return the libraries that compute, with their versions and their numbers of threads."""
-    with needing("apps"):
-        from threadpoolctl import threadpool_info
-
-    found = {
-        f"{pool['internal_api']} {pool['version'] or ''}".strip() + f" ({pool['num_threads']})"
-        for pool in threadpool_info()
-    }
-    return ", ".join(sorted(found)) or "no library with threads"
+        found = {
+            f"{pool['internal_api']} {pool['version'] or ''}".strip() + f" ({pool['num_threads']})"
+            for pool in threadpool_info()
+        }
+        yield ", ".join(sorted(found)) or "no library with threads"

@@ -189,8 +189,9 @@ class ApplicationMeasurement:
         run, nodes = new_run(), self._nodes
         with ExitStack() as limited:
             with job.agreement():
-                limited.enter_context(math_threads.limit_threads(self._settings.threads))
-                blas = math_threads.describe()
+                blas = limited.enter_context(math_threads.limit_threads(self._settings.threads))
+            if blas is None and job.ranks > len(nodes):
+                job.note(math_threads.NOT_SET)
             writers: list[Writer[Any]] = start_writers(
                 setting, run, nodes, self.open_writers, [kernel.team.binding]
             )
@@ -198,7 +199,7 @@ class ApplicationMeasurement:
             turns = self._take_turns(kernel, first)
             metadata, note = host_load.finish()
             check = self._check(kernel)
-        rows = self._rows(self._common(run, blas), turns, check)
+        rows = self._rows(self._common(run, blas or "an unknown library"), turns, check)
         with job.agreement():
             for writer in writers:
                 writer.together(rows)

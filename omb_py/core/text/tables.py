@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from omb_py.core.dataclass import dataclass
-from omb_py.core.errors import UsageError
+from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 from omb_py.core.text.words import behind, csv_cell, printable
 
@@ -220,7 +220,9 @@ def markdown(made: Sequence[Sheet], notes: Iterable[str]) -> str:
 
 def latex(made: Iterable[Sheet], notes: Iterable[str]) -> str:
     """Return tables for LaTeX's package ``booktabs``; all else is in comments."""
-    from pandas import DataFrame
+    with needing("analysis"):
+        import jinja2  # noqa: F401 - pandas writes LaTeX by it
+        from pandas import DataFrame
 
     text = "% \\usepackage{booktabs}\n"
     for sheet in made:

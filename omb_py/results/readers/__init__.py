@@ -443,7 +443,7 @@ def content_of(path: Path) -> bytes:
     if content.startswith((GZIP, ZSTD)):
         content = decompress(path, content)
     if content.startswith(PARQUET):
-        with needing("analysis"):
+        with needing("tables"):
             from omb_py.results.arrow import from_parquet
         try:
             content = from_parquet(content)
@@ -456,7 +456,7 @@ def content_of(path: Path) -> bytes:
 
 def decompress(path: Path, content: bytes) -> bytes:
     """Return data that gzip or zstd compressed; raise `OmbError` if it is damaged or too large."""
-    with needing("analysis"):
+    with needing("tables"):
         import pyarrow
     kind = "gzip" if content.startswith(GZIP) else "zstd"
     try:
