@@ -11,9 +11,7 @@ import click
 
 from omb_py.cli.analysis_options import note, options
 from omb_py.core.errors import UsageError, needing
-from omb_py.core.text import files
-from omb_py.core.text.files import make_folder
-from omb_py.options.types import NewFolder, Number, WholeNumber
+from omb_py.options.types import Number, WholeNumber
 
 if TYPE_CHECKING:
     from omb_py.sweeps.batch import BatchJob
@@ -28,7 +26,7 @@ MACHINE = machine_option()
 FOLDER = click.option(
     "--folder",
     metavar="FOLDER",
-    type=NewFolder(),
+    type=click.Path(file_okay=False, path_type=Path),
     help="The sweep's folder; by default sweeps/SWEEP-MACHINE.",
 )
 PARTS = options(
@@ -92,8 +90,6 @@ def render_command(output: Path | None, force: bool, **wishes: Any) -> None:
     for path, text in written.items() if not force else ():
         jobs.check_edited(path, text, "name another --output, or overwrite it by --force")
     for path, text in written.items():
-        with files.failing("write", path):
-            make_folder(path.parent)
         jobs.write(path, text)
         click.echo(path, err=True)
 

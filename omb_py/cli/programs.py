@@ -12,14 +12,14 @@ from omb_py.cli import PROGRAM, RUN, debug_option
 from omb_py.cli.benchmark import benchmark_command
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import OmbError
-from omb_py.core.text.files import failing
+from omb_py.core.text.files import failing, make_folder
 from omb_py.core.text.words import count
 from omb_py.options.native import has_program
-from omb_py.options.types import NewFolder, WholeNumber
+from omb_py.options.types import WholeNumber
 
 
 @click.command("programs")
-@click.argument("folder", metavar="DIR", type=NewFolder())
+@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @debug_option
 def command(folder: Path) -> None:
     """Link native OMB's names to omb-py.
@@ -33,7 +33,7 @@ def command(folder: Path) -> None:
         raise OmbError(f"there is no {program} to link to: install omb-py with pip")
     names = [f"{PROGRAM}{one.name}" for one in all_benchmarks() if has_program(one)] + [RUN]
     with failing("write", folder):
-        folder.mkdir(exist_ok=True)
+        make_folder(folder)
         for name in names:
             link(folder / name, program)
     click.echo(f"{count(len(names), 'program')} in {folder}: put it on the PATH")

@@ -81,21 +81,6 @@ class File(Shown, click.Path):
     metavar = "FILE"
 
 
-class NewFolder(click.Path):
-    """A folder that is made if it is not there; the one that it is to lie in must be."""
-
-    def __init__(self) -> None:
-        from pathlib import Path
-
-        super().__init__(file_okay=False, path_type=Path)
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        path: Any = super().convert(value, param, ctx)
-        if not path.parent.is_dir():
-            self.fail(f"there is no folder {path.parent}: make it", param, ctx)
-        return path
-
-
 class TextType(Shown, Parameter):
     """A type whose texts ``parse`` reads; a value that is no text is one already.
 

@@ -23,10 +23,8 @@ def moment(seconds: float | None = None) -> str:
 def write_atomically(path: Path, text: str) -> None:
     """Put ``text`` into ``path``: after a crash the file holds the old content or the new one.
 
-    Folders are made: they belong to the sweep's. Raises `OmbError` when it cannot be written.
+    Raises `OmbError` when it cannot be written.
     """
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
     files.write(path, text, AGAIN)
 
 

@@ -30,7 +30,7 @@ FOUND_BY: dict[Line, str] = {
     ): "exactly 2 ranks this job has 3: start it with: mpiexec -n 2 omb-py latency",
     line(2, "latency_mt --thread-level single"): "latency_mt needs thread level multiple",
     line(2, "bw -clog:/proc/none"): "cannot write /proc/none for -clog",
-    line(2, "latency --output no/folder/results.csv"): "there is no folder no",
+    line(2, "latency --output /proc/none/results.csv"): "cannot write /proc/none/results.csv",
     line(2, f"latency --sizes {1 << 60} -M 8000000000G"): "cannot allocate",
     line(2, "file_write --file /no/such/folder/data"): "cannot make this file",
 }

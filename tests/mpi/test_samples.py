@@ -78,7 +78,7 @@ def test_a_run_that_ends_with_an_error_completes_the_file(mpiexec: Run, tmp_path
     [
         ("run.csv", "ends in .npy"),
         ("other.npy", "--force"),
-        ("no/such/run.npy", "there is no folder"),
+        ("other.npy/run.npy", "cannot write other.npy/run.npy"),
     ],
 )
 def test_wrong_samples_file_is_refused(mpiexec: Run, tmp_path: Path, name: str, says: str) -> None:

@@ -355,13 +355,6 @@ def test_a_full_disk_at_the_first_row_restores_the_file(tmp_path: Path, suffix: 
     assert path.read_bytes() == old
 
 
-def test_only_the_last_folder_is_made(tmp_path: Path) -> None:
-    write_rows(tmp_path / "results" / "rows.csv", "r", 1)
-    with refuses(OmbError, "no folder reslts: make"):
-        open_file(tmp_path / "reslts" / "june" / "rows.csv")
-    assert not (tmp_path / "reslts").exists()
-
-
 def test_bytes_that_are_no_text_are_escaped(tmp_path: Path) -> None:
     for suffix in ("csv", "json"):
         writer = open_file(tmp_path / f"rows.{suffix}")

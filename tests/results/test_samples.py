@@ -104,8 +104,8 @@ def test_file_of_something_else_refused(tmp_path: Path) -> None:
     np.save(path, np.arange(5))
     with refuses(UsageError, "run.npy not samples"):
         SampleFile(path, clear=False)
-    with refuses(OmbError, "no folder another --samples"):
-        SampleFile(tmp_path / "a" / "b" / "run.npy", clear=False)
+    with refuses(OmbError, "directory another --samples"):
+        SampleFile(path / "run.npy", clear=False)
 
 
 def test_two_jobs_do_not_write_one_file(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def refuse_same(named: Mapping[str, str | None]) -> None:
 
 
 def write(path: str | Path, content: str | bytes, advice: str = "") -> None:
-    """Put text (as UTF-8) or bytes into a file, whole or not at all; its folder is made.
+    """Put text (as UTF-8) or bytes into a file, whole or not at all; its folders are made.
 
     After a full disk or a kill the file holds the old content or the new one. Raises `OmbError`,
     with the path, the reason and ``advice``, when it cannot be written.
@@ -173,18 +173,11 @@ def synchronize(folder: Path) -> None:
 
 
 def make_folder(folder: str | os.PathLike[str]) -> None:
-    """Make a folder unless it exists; not its parents, which a typing error would make, too.
+    """Make a folder, and those that it lies in, unless it exists: each output's is made so.
 
-    Raises `OSError`, with the missing parent, if it cannot be made.
+    Raises `OSError` if it cannot be made.
     """
-    path = os.fspath(folder) or os.curdir
-    parent = os.path.dirname(os.path.normpath(path)) or os.curdir
-    if os.path.isdir(path):
-        return
-    if not os.path.exists(parent):
-        raise FileNotFoundError(errno.ENOENT, f"there is no folder {parent}: make it")
     try:
-        os.mkdir(path)
-    except FileExistsError:  # a file, unless another process made it
-        if not os.path.isdir(path):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
+        os.makedirs(folder or os.curdir, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None

@@ -1,4 +1,4 @@
-"""A folder is made where its parent exists, and nowhere else."""
+"""Folders are made with those that they lie in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omb_py.core.text.files import make_folder
 from tests.helpers.refusals import refuses
 
 
-@pytest.mark.parametrize("name", ["new", "new/", "./new", "there", ""])
+@pytest.mark.parametrize("name", ["new", "new/", "./new", "there", "", "new/est/of/all"])
 def test_folder_is_made_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     Path("there").mkdir()
@@ -21,7 +21,7 @@ def test_folder_is_made_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("reslts/today", "no folder reslts: make"), ("taken", ""), ("taken/below", "")],
+    [("taken", "Not a directory"), ("taken/below", "Not a directory")],
 )
 def test_impossible_folder_refused(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / "taken").touch()
