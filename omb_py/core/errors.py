@@ -100,13 +100,18 @@ class ValidationError(SharedError):
     """Data that arrived is not the data that was sent."""
 
 
+def source_tree() -> str | None:
+    """Return the folder of the source tree that omb-py is imported from; None if from a wheel."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return root if os.path.exists(os.path.join(root, "pyproject.toml")) else None
+
+
 def installing(extra: str) -> str:
     """Return the command that adds an extra to this omb-py: to the checkout, or to the wheel.
 
     By its name pip keeps an omb-py that is installed, and adds what the extra requires.
     """
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    if not os.path.exists(os.path.join(root, "pyproject.toml")):
+    if (root := source_tree()) is None:
         return f"pip install '{DISTRIBUTION}[{extra}]'"
     try:
         folder = "." if os.path.samefile(root, ".") else root

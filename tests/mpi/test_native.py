@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,13 @@ import pytest
 
 from omb_py.core.errors import MissingError
 from omb_py.tracing.recorder.library import compiler as mpi_compiler
+from tests import ROOT
 from tests.conftest import OMB_PY, Run, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes
 from tests.helpers.refusals import assert_refused, missing
 
 QUICK = ("-i", "20", "-x", "1", "--sizes", "8", "--binding", "native")
+NO_LIBRARIES = shutil.ignore_patterns("*.so", "__pycache__")
 CHECKED = "-c -i 3 --sizes 8,4096"
 
 
@@ -25,6 +28,26 @@ def test_missing_compiled_loop_names_the_compiler(mpiexec: Run, tmp_path: Path) 
     )
     job = mpiexec(2, "allreduce", *QUICK, PYTHONPATH=str(tmp_path))
     assert_refused(job, MissingError.exit_code, "no compiled loop gcc --binding prebound")
+
+
+@pytest.mark.parametrize(
+    ("tree", "words"),
+    [
+        (True, "omb-py comes from {root}, a source tree that was never built: leave that folder"),
+        (False, "there was no C compiler when omb-py was installed"),
+    ],
+)
+def test_missing_loop_names_a_source_tree_or_the_compiler(
+    tmp_path: Path, tree: bool, words: str
+) -> None:
+    copied = shutil.copytree(ROOT / "omb_py", tmp_path / "omb_py", ignore=NO_LIBRARIES)
+    if tree:
+        (tmp_path / "pyproject.toml").touch()
+    program = "from omb_py.bindings.machine.loop import compiled; compiled()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=copied.parent, env={}, capture_output=True, text=True
+    )
+    assert words.format(root=tmp_path) in done.stderr
 
 
 @each_line(

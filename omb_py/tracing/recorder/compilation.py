@@ -166,6 +166,7 @@ def _run(command: list[str], mpicc: str) -> str:
         lines = [line for line in said.splitlines() if "error" in line.lower() or "not" in line]
         shown = "; ".join((lines or said.splitlines())[:LINES_OF_COMPILER])
         raise UsageError(
-            f"{mpicc} cannot compile profile's library ({shown}): load a C compiler that it can use"
+            f"{mpicc} cannot compile profile's library ({shown}): load a C compiler that it can "
+            "use, for profile alone; all else works without"
         )
     return done.stdout
