@@ -24,6 +24,9 @@ BEGINS = re.compile(r"\[[^\]]*\]|[\w./-]+: ")
 """The beginning of a message whose first word names the program: ``[mpiexec@n1]``, ``srun: ``."""
 
 FRAME = re.compile(r"^[=|*#]+\s+")
+NO_CAUSE = re.compile(r"Warning|\*\*\* Process received signal")
+"""What is no cause: of a signal, Open MPI's next line has it (``Signal: Segmentation fault``)."""
+
 LEADERS = re.compile(r"\.{4,}")
 """Dots from a function's name to its message, in MPICH's error stacks."""
 
@@ -41,7 +44,7 @@ def last_words(log: Path) -> tuple[str | None, str]:
     lines = lines[command + 1 :]
     ours = [line.strip() for line in lines if line.startswith(OURS) and ": note:" not in line]
     theirs = [FRAME.sub("  ", line) for line in lines if not line.startswith(OURS)]
-    theirs = [line for line in theirs if "Warning" not in line]
+    theirs = [line for line in theirs if not NO_CAUSE.search(line)]
     return shorten(ours[-1].removeprefix(OURS)) if ours else None, shorten(first(theirs))
 
 

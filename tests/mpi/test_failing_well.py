@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from omb_py.benchmarks import all_benchmarks
+from omb_py.core import mpi
+from omb_py.core.errors import UsageError
 from tests.conftest import BIN, MPIEXEC, OMB_PY, Finished, Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, refused
 from tests.helpers.refusals import ANY_CODE, ENDED, assert_names, assert_refused, missing
@@ -374,6 +377,15 @@ def test_launcher_of_another_mpi_is_named(omb_py: Run) -> None:
 def test_mpich_under_mpirun_of_open_mpi_is_named(omb_py: Run) -> None:
     job = omb_py("latency", OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
     assert_refused(job, 2, "Open MPI's mpirun started mpi4py's library MPICH use the mpiexec")
+
+
+@pytest.mark.skipif(VENDOR != "Open MPI", reason="MPICH starts under its own launcher")
+def test_open_mpi_under_mpiexec_of_mpich_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, hydra = socket.socketpair()
+    monkeypatch.setenv("PMI_FD", str(mine.fileno()))
+    monkeypatch.delenv("PMI_JOBID", raising=False)
+    with mine, hydra, pytest.raises(UsageError, match="mpiexec of MPICH"):
+        mpi.check_launcher()
 
 
 def test_a_full_disk_is_said(mpiexec: Run, tmp_path: Path) -> None:

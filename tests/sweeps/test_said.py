@@ -91,6 +91,11 @@ Traceback (most recent call last):
   File "<frozen runpy>", line 198, in _run_module_as_main
 ImportError: libmpi.so.40: cannot open shared object file: No such file or directory
 """
+SIGNAL = """\
+[n1:21076] *** Process received signal ***
+[n1:21076] Signal: Segmentation fault (11)
+[n1:21076] Signal code: Address not mapped (1)
+"""
 SSH = f"""\
 ssh: Could not resolve hostname n9: Name or service not known
 {RULE}
@@ -144,6 +149,7 @@ A daemon failed to report back after being spawned.
         (PALS, PALS.splitlines()[0]),
         (TRACEBACK, TRACEBACK.splitlines()[-1]),
         (SSH, SSH.splitlines()[0]),
+        (SIGNAL, SIGNAL.splitlines()[1]),
         (f"n1: Warning: nothing to fear\n{KILLED}", " ".join(KILLED.splitlines()[1:3])),
         pytest.param(
             "no route to host\n" + "goodbye\n" * 20_000, "no route to host", id="128 ranks"

@@ -90,14 +90,21 @@ def _not_loaded(error: Exception) -> str:
 
 
 def check_launcher() -> None:
-    """Raise `UsageError` if Open MPI's mpirun started an MPICH without PMIx."""
+    """Raise `UsageError` if the launcher is another library's: Open MPI's mpirun of an MPICH
+    without PMIx, or Hydra of an Open MPI."""
     from mpi4py import MPI
 
-    started = "OMPI_COMM_WORLD_RANK" in os.environ and not MPI.Is_initialized()
-    built = MPI.Get_library_version().lower()
-    if started and MPI.get_vendor()[0] == "MPICH" and "pmix" not in built:
-        why = f"Open MPI's mpirun started this rank, and mpi4py's library is {name()}"
-        raise UsageError(f"{why}: use the mpiexec that belongs to it")
+    if MPI.Is_initialized():
+        return
+    vendor, built = MPI.get_vendor()[0], MPI.Get_library_version().lower()
+    if "OMPI_COMM_WORLD_RANK" in os.environ and vendor == "MPICH" and "pmix" not in built:
+        started = "Open MPI's mpirun"
+    elif launcher.by_hydra() and vendor == "Open MPI":
+        started = "the mpiexec of MPICH or Intel MPI"
+    else:
+        return
+    why = f"{started} started this rank, and mpi4py's library is {name()}"
+    raise UsageError(f"{why}: use the mpiexec that belongs to it")
 
 
 def step_aside() -> bool:

@@ -181,7 +181,7 @@ def stagger(rank: int) -> None:
 def ends_with_first() -> bool:
     """Return whether the first rank that leaves with an error, by `end_job`, ends the job."""
     open_mpi = "OMPI_COMM_WORLD_RANK" in os.environ and not outlives_ranks()
-    return (open_mpi or _hydra_channel() is not None) and ranks() > 1
+    return (open_mpi or by_hydra()) and ranks() > 1
 
 
 def outlives_ranks() -> bool:
@@ -204,6 +204,11 @@ def end_job(exit_code: int) -> None:
         with contextlib.suppress(OSError):
             os.write(channel, f"cmd=abort exitcode={exit_code}\n".encode())
             time.sleep(LAUNCHER_SECONDS)
+
+
+def by_hydra() -> bool:
+    """Return whether the mpiexec of MPICH or Intel MPI started this process."""
+    return _hydra_channel() is not None
 
 
 def _hydra_channel() -> int | None:
