@@ -55,6 +55,9 @@ LAZY_COMMANDS = (
 )
 """Commands that are ``command`` of the module of their name, imported when used."""
 
+LONGEST = 4000
+"""The most characters of an error's sentence; a longer one keeps its beginning and its end."""
+
 STARTING_MPI = ("run", "overhead", "pairs", "profile")
 """Commands whose ranks start MPI, as those of benchmarks and applications do."""
 
@@ -268,6 +271,8 @@ def leave(text: str, exit_code: int, waiting: bool = False) -> NoReturn:
     ``waiting`` is true if other ranks may wait for this one in MPI.
     """
     rank, text = launcher.rank(), " ".join(text.split())
+    if len(text) > LONGEST:  # a word of a file may be as long as the file
+        text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     if rank == 0:
         launcher.say(text)
         try:

@@ -74,7 +74,7 @@ def command(
 
         show(job)
         if commands:
-            show_commands(job, launch_each)
+            show_commands(job, launch_each, note)
         return 0
     from omb_py.sweeps.run import run_sweep
 

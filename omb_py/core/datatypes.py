@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterable
 from typing import Any
@@ -269,7 +268,9 @@ def number_pairs(path: str, option: str, form: str) -> tuple[tuple[int, int], ..
     text = files.read_text(path, UsageError)
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     return tuple(
-        numbers(re.sub(r"\s*,\s*", ",", line), ",", f"{option}: {path}, line {number}", form)
+        numbers(
+            ",".join(map(str.strip, line.split(","))), ",", f"{option}: {path}, line {number}", form
+        )
         for number, line in enumerate(lines, start=1)
         if line
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import duration
@@ -82,20 +82,22 @@ def rounds(sweep: Sweep) -> str:
     return f"; {sweep.launches} rounds{how}"
 
 
-def show_commands(job: BatchJob, launch_each: bool = False) -> None:
+def show_commands(job: BatchJob, launch_each: bool, note: Callable[[str], None]) -> None:
     """Print the command line of each launch that measures missing rows, in order, for a shell.
 
-    A launcher that the machine names need not be installed. Raises `OmbError` if `auto` finds none,
-    `UsageError` if the installed one is another library's.
+    A launcher that the machine names need not be installed; that of another library is noted.
+    Raises `OmbError` if `auto` finds none.
     """
     machine, folder = job.machine, Folder(job.root)
     launcher, installed = machine.launcher, True
     try:
         launcher = launchers.select(launcher, machine.name)
     except OmbError as error:
-        if isinstance(error, UsageError) or launcher == launchers.AUTO:
+        if launcher == launchers.AUTO:
             raise
         installed = False
+        if isinstance(error, UsageError):
+            note(f"here, {error}")
     waiting = in_order(job.missing, job.sweep)
     while waiting:
         together = waiting[:1] if launch_each else launched_together(waiting)

@@ -50,8 +50,8 @@ def read(path: Path, model: type[Model]) -> Model:
         raise UsageError(f"{path}, {'; '.join(shown[:MAX_FAULTS])}{more}") from error
 
 
-HEADER = re.compile(r"\s*\[(\[?)\s*([\w.\"' -]+?)\s*\]\]?\s*(?:#.*)?")
-STATEMENT = re.compile(r"\s*([\w.\"' -]+?)\s*=")
+HEADER = re.compile(r"\[(\[?)([\w.\"' \t-]+)\]\]?\s*(?:#.*)?")
+NAMES = re.compile(r"[\w.\"' -]+")
 
 
 def key_lines(text: str) -> Iterator[tuple[Key, int]]:
@@ -63,14 +63,15 @@ def key_lines(text: str) -> Iterator[tuple[Key, int]]:
     table: Key = ()
     arrays: dict[Key, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
+        before, equals, _ = (line := line.strip()).partition("=")
         if header := HEADER.fullmatch(line):
             table = names_in(header[2])
             if header[1]:
                 arrays[table] = arrays.get(table, -1) + 1
                 table = (*table, arrays[table])
             yield table, number
-        elif statement := STATEMENT.match(line):
-            yield (*table, *names_in(statement[1])), number
+        elif equals and NAMES.fullmatch(names := before.strip()):
+            yield (*table, *names_in(names)), number
 
 
 def names_in(text: str) -> Key:

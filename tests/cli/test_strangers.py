@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -55,6 +56,31 @@ def test_no_control_character_is_printed_or_written(
     assert done.code == (2 if "where" in words else "none" in words)
     made = [path.read_text() for path in tmp_path.rglob("*") if path.suffix in (".svg", ".html")]
     assert not CONTROL.search("".join([done.out, done.err, *made]))
+
+
+BLANKS = " " * 100_000
+
+
+@pytest.mark.parametrize(
+    ("words", "content"),
+    [
+        ("sweep ./FILE --dry-run", f'title = """\n{BLANKS}\nx{BLANKS}y\n"""\nnone = 1'),
+        ("sweep ./FILE --dry-run", f"[none{BLANKS}] # x"),
+        ("latency -D indx:FILE", f"1{BLANKS}2"),
+        ("alltoallv --matrix FILE", "x" * 10_000_000),
+        ("watch FILE", "x" * 10_000_000),
+    ],
+    ids=["toml", "toml header", "indx", "matrix", "watch"],
+)
+def test_long_line_is_refused_at_once_in_a_short_sentence(
+    words: str, content: str, in_process: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "FILE").write_text(content)
+    began = time.process_time()
+    done = in_process(*words.split())
+    assert time.process_time() - began < 5
+    assert done.code == 2
+    assert len(done.err) < 5000
 
 
 @pytest.mark.parametrize("text", ["=1+1", "@cmd", "+1", "-1", "a#b", "a\tb\nc", "50%2D", OBEYED])

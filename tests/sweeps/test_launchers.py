@@ -221,10 +221,21 @@ nodes = 2
 
 
 @pytest.mark.slow
-def test_commands_are_shown_without_the_launcher(tmp_path: Path, omb_py: Run) -> None:
+@pytest.mark.parametrize(
+    ("launcher", "words", "notes"),
+    [
+        ("flux", " flux run -N 2 -n 4", []),
+        ("pals", " mpiexec -n 4 --ppn 2", ['omb-py: note: here, machine ranch says launcher = "']),
+    ],
+)
+def test_commands_are_shown_without_the_launcher(
+    tmp_path: Path, omb_py: Run, launcher: str, words: str, notes: list[str]
+) -> None:
     (tmp_path / "few.toml").write_text(FEW)
-    (tmp_path / "ranch.toml").write_text(RANCH)
-    words = ("sweep", "few.toml", "--machine", "ranch.toml", "--dry-run", "--commands")
-    done = omb_py(*words, PATH="/nowhere")
+    (tmp_path / "ranch.toml").write_text(RANCH.replace("flux", launcher))
+    program(tmp_path, "mpiexec", "HYDRA build details:")
+    arguments = ("sweep", "few.toml", "--machine", "ranch.toml", "--dry-run", "--commands")
+    done = omb_py(*arguments, PATH=f"{tmp_path}:/bin")
     assert done.code == 0, done.err
-    assert " flux run -N 2 -n 4" in done.out
+    assert words in done.out
+    assert [line[: len(start)] for line, start in zip(done.sentences, notes, strict=True)] == notes

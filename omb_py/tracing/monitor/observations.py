@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -305,6 +306,8 @@ def wait_for_run(
     """Return the first thing to be seen, for which one waits; raises `UsageError` if nothing
     comes."""
     seen = watcher.observe()
+    if os.path.isfile(folder):
+        wait_s = 0.0  # no run begins in a file
     if seen is None and wait_s > 0:
         say(f"waiting up to {wait_s:g} s for a run to begin in {folder}")
         seen = poll(watcher.observe, POLL_SECONDS, wait_s)
