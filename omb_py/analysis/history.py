@@ -23,7 +23,7 @@ from omb_py.analysis.judging import rows_to_judge
 from omb_py.analysis.points import TELLING, distinctions, group_ids, label
 from omb_py.analysis.report.runs import FIRST, described
 from omb_py.analysis.table import Source, results_of
-from omb_py.analysis.values import with_values
+from omb_py.analysis.values import faults, with_values
 from omb_py.analysis.verdict import FASTER, SLOWER
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.tables import Sheet
@@ -173,7 +173,7 @@ def history(
     for row in values.drop_duplicates("run")[["run", "suite", "mpi"]].to_dict("records"):
         facts[row["run"]] = {**row, **results.runs.get(row["run"], {})}
     right, _ = rows_to_judge(values)
-    wrong = values.drop(right.index)
+    wrong = values.drop(right.index).assign(fault=faults)
     right = right[right["value"] > 0]
     found = [
         series_of(names[number], heads.loc[number], own)
@@ -190,8 +190,8 @@ def history(
         len(facts),
         undated,
         {
-            names[row["series"]]: f"{names[row['series']]}: the data of the newest run was wrong "
-            f"(validation Fail), in {row['file']}"
+            names[row["series"]]: f"{names[row['series']]}: "
+            f"{row['fault'].replace(' was', ' of the newest run was', 1)}, in {row['file']}"
             for row in wrong[late].to_dict("records")
         },
         since,

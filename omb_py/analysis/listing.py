@@ -13,7 +13,7 @@ from omb_py.analysis.pairs.findings import verdicts
 from omb_py.analysis.points import SERIES, cells, label
 from omb_py.analysis.select import no_column
 from omb_py.analysis.table import Results, kind_of
-from omb_py.analysis.values import data_wrong
+from omb_py.analysis.values import FAULTS, faults
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, size_text, value_text
 from omb_py.core.text.words import count, first_of
@@ -97,8 +97,9 @@ def sheet(
         shown = [*apart, *[name for name in IMPORTANT if name in there][:MAX_NUMBERS]]
     texts = [n for n in shown if unit_of(n) is None and n != "bytes" and kind_of(n) != "float"]
     ordered = [*texts, *(name for name in shown if name not in texts)]
-    if columns is None and data_wrong(rows).any():
-        ordered.append("validation")
+    if columns is None:
+        found = faults(rows)
+        ordered += [name for name, why in FAULTS.items() if (found == why).any()]
     limit = len(rows) if limit is None else limit
     facts = [name for name in FACTS if name in same and name not in shown]
     words = label([rows[name].iloc[0] for name in facts], facts)

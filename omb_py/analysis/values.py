@@ -22,7 +22,7 @@ MEASURED = (
 NUMBERS = (
     *("latency_us", "bandwidth_MBps", "messages_per_s", "sample_mean_us", "sample_p50_us"),
     *("median_low_us", "median_high_us", "sample_min_us", "sample_p95_us", "payload_bytes"),
-    *("percentiles", "validation"),
+    *("percentiles", "validation", "stopped_s"),
 )
 """The columns that a row's own number and its intervals come from."""
 
@@ -71,17 +71,31 @@ def value_column(
     all rows of a benchmark, or those of a series where each is judged by itself
     (`columns.IDENTITY`). A bandwidth's median is its value times mean over median of its samples'
     times, for it is inversely proportional to them. Rows without a number, with one that is not
-    above 0, or whose data was wrong, are left out.
+    above 0, or `spoilt` ones are left out.
     """
     frame = with_values(rows, statistic, alike)
     return frame[frame["value"] > 0]
 
 
-def data_wrong(rows: pd.DataFrame) -> pd.Series:
-    """Return whether the data of each row was checked and wrong."""
-    if "validation" not in rows:
-        return pd.Series(False, rows.index)
-    return rows["validation"].eq("Fail").fillna(False).astype(bool)
+WRONG = "the data was wrong (validation Fail)"
+STOPPED = "the job was stopped meanwhile (stopped_s)"
+FAULTS = {"validation": WRONG, "stopped_s": STOPPED}
+"""Why a row's number is not used, by the column that says so."""
+
+
+def faults(rows: pd.DataFrame) -> pd.Series:
+    """Return why the number of each row is not used, `WRONG` or `STOPPED`; missing for others."""
+    found = pd.Series(None, rows.index, dtype=object)
+    if "stopped_s" in rows:
+        found[pd.to_numeric(rows["stopped_s"]).gt(0).fillna(False).astype(bool)] = STOPPED
+    if "validation" in rows:
+        found[rows["validation"].eq("Fail").fillna(False).astype(bool)] = WRONG
+    return found
+
+
+def spoilt(rows: pd.DataFrame) -> pd.Series:
+    """Return whether the number of each row is not used (`faults`)."""
+    return faults(rows).notna()
 
 
 def with_values(
@@ -89,7 +103,7 @@ def with_values(
 ) -> pd.DataFrame:
     """Return all rows as `value_column`'s.
 
-    ``value`` is missing for a number that is not above 0, and for one whose data was wrong.
+    ``value`` is missing for a number that is not above 0, and in `spoilt` rows.
     """
     frame = rows.copy()
     if "placement" in frame:
@@ -104,7 +118,7 @@ def with_values(
     frame.loc[bandwidth, "unit"] = "MB/s"
     frame.loc[rate, "unit"] = "msg/s"
     frame["lower_is_better"] = latency
-    usable = (latency | bandwidth | rate) & (mean > 0) & ~data_wrong(frame)
+    usable = (latency | bandwidth | rate) & (mean > 0) & ~spoilt(frame)
     sampled = frame["sample_p50_us"].notna() & (latency | frame["sample_mean_us"].notna())
     printed = printed_medians(frame).where(bandwidth & ~sampled)
     median = sampled | printed.notna()
@@ -270,7 +284,7 @@ def measured(rows: pd.DataFrame, value: str = "auto", statistic: str = "auto") -
     if value not in QUANTITIES:
         raise UsageError(f"there is no value {value!r}: choose from {', '.join(QUANTITIES)}")
     quantity = QUANTITIES[value]
-    rows = rows[~data_wrong(rows)]
+    rows = rows[~spoilt(rows)]
     if not quantity.column:
         found = value_column(rows, statistic)
         found["words"] = found["unit"].map(WORDS)

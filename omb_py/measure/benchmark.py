@@ -96,10 +96,12 @@ class BenchmarkMeasurement(Measurement):
         with self.iterating():
             if options.validate:
                 self.binding.release()  # the loop's requests: each iteration is set up anew
-                seconds, faults = self._time_and_check(plan, check, goal.iterations)
+                again = partial(self._time_and_check, plan, check, goal.iterations)
+                (seconds, faults), stopped = self.unstopped(case, again)
                 sampled = Sampled(seconds, options.validation_warmup)
             else:
-                sampled = sample(job, loop, pace.start, plan.timed, goal, self.report)
+                what = (job, loop, pace.start, plan.timed, goal, self.report)
+                sampled, stopped = self.unstopped(case, partial(sample, *what))
                 starts = self._starts(pace.start, sampled.seconds, plan.threads)
                 self.keep_busy(loop, sampled.seconds)
         if not sampled.precise:
@@ -110,7 +112,10 @@ class BenchmarkMeasurement(Measurement):
         queued = self._part(loop.queued_seconds, len(sampled.seconds), plan.timed)
         cpu = self._cpu(loop)
         passed = job.total(len(faults)) == 0 if checked else None
-        overlap = self._overlap(plan, sampled) if "overlap" in self.benchmark.options else None
+        overlap = None
+        if "overlap" in self.benchmark.options:
+            overlap, later = self.unstopped(case, partial(self._overlap, plan, sampled))
+            stopped = stopped or later
         row = None
         with self.group.agreement():
             if combined is not None:
@@ -118,6 +123,7 @@ class BenchmarkMeasurement(Measurement):
                     combined, plan, sampled.warmup, passed, starts, on_device, overlap, queued, cpu
                 )
                 row = make_row(self.run_name, self.benchmark, case, outcome)
+                row = row.replace(stopped_s=stopped)
                 for writer in writers:
                     writer.row(row)
         if self._samples is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from functools import partial
 from math import ceil, inf
 from typing import Any
 
@@ -117,13 +118,15 @@ class CongestionMeasurement(GroupsMeasurement):
         wait = self._mine.wait_for_all
         with self.iterating():
             run_counted(loop, 0, warmup, 0, self.report)
-            both = take_turns([loop, loop], self._rounds, block, wait, self.report, wait)
+            what = ([loop, loop], self._rounds, block, wait, self.report, wait)
+            # once: the congestor makes as many rounds
+            both, stopped = self.unstopped(case, partial(take_turns, *what), tries=1)
         alone, beside = (self.group.combine(one, plan.timed) for one in both)
         with self.group.agreement():
             if alone is not None and beside is not None:
                 for row in self._rows(case, plan, warmup, alone, beside, block):
                     for writer in writers:
-                        writer.row(row)
+                        writer.row(row.replace(stopped_s=stopped))
 
     def _congest(self, case: Case) -> None:
         """Run the congestor in one turn of each round, until the victim has its samples."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import time
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from omb_py.benchmarks import Benchmark, Case, Plan, Ranks
 from omb_py.bindings import Binding
@@ -37,6 +38,7 @@ from omb_py.measure.host_load import HostLoad
 from omb_py.measure.resources import MpiResources
 from omb_py.measure.sampling import Report, check_counts
 from omb_py.measure.sizes import Sizes, sizes_by_type
+from omb_py.measure.stops import Stops
 from omb_py.measure.validation import DataCheck, prove
 from omb_py.measure.writers import finish_writers, start_writers, takes_metadata
 from omb_py.results.columns import new_run
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
     from omb_py.measure.overlap import Worker
     from omb_py.measure.parts import PartJob
+
+Measured = TypeVar("Measured")
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,9 @@ class Measurement(ABC):
         self._skipped: list[tuple[int, str]] = []
         self._skipped_types: list[tuple[str, str]] = []
         self._stepped: list[int] = []
+        self._stops = Stops()
+        self._stopped: list[tuple[int, float]] = []
+        self._marked: list[int] = []
         self._tick = 0.0
         self._medians: list[tuple[int, float]] = []
         watchdog = context.watchdog
@@ -166,7 +173,8 @@ class Measurement(ABC):
         alone = "spawned" not in self.benchmark.options
         host_load = HostLoad(job, threads) if alone else None
         try:
-            self._measure_types(sizes, writers)
+            with self._stops:
+                self._measure_types(sizes, writers)
         except SharedError:
             # all ranks have it, so that they free together what MPI made
             for binding in self.bindings:
@@ -188,6 +196,7 @@ class Measurement(ABC):
             listed = ", ".join(map(str, dict.fromkeys(self._stepped)))
             place = f" at {listed} bytes" if self.benchmark.sized else ""
             self.group.note(f"the clock stepped back{place}: times are below zero; measure again")
+        self.group.note(stops_in_words(self._stopped, self._marked, self.benchmark.sized))
         self.group.note(coarse(self._tick, self._medians))
         self._report_skipped()
 
@@ -340,6 +349,23 @@ class Measurement(ABC):
         elif self._tick and combined.samples:
             self._medians.append((case.size, percentile(sorted(combined.samples), 50)))
 
+    def unstopped(
+        self, case: Case, measure: Callable[[], Measured], tries: int = 2
+    ) -> tuple[Measured, float | None]:
+        """Return what ``measure`` returns, again if a rank was stopped meanwhile; collective.
+
+        With it come the seconds for which ranks were stopped in the last of ``tries``, if any was.
+        """
+        for _ in range(tries):
+            before = self._stops.read()
+            measured = measure()
+            (stopped,) = self.group.allreduce(array("d", [self._stops.since(before)]), "max")
+            if not stopped:
+                return measured, None
+            self._stopped.append((case.size, stopped))
+        self._marked.append(case.size)
+        return measured, stopped
+
     def _measure_one(self, case: Case, writers: list[Writer[Any]]) -> None:
         if self._context.watchdog is not None:
             self._context.watchdog.progress(f"measuring {self.where(case)}")
@@ -418,6 +444,21 @@ def knows_nodes(benchmark: Benchmark, options: Options) -> bool:
             "--node-map is for --p2p-algorithm hierarchical: choose that, or leave it out"
         )
     return False
+
+
+def stops_in_words(
+    stopped: Sequence[tuple[int, float]], marked: Sequence[int], sized: bool
+) -> str | None:
+    """Return a sentence on the sizes and seconds of stops, and the sizes whose rows are marked."""
+    if not stopped:
+        return None
+    from omb_py.core.text.units import duration
+
+    seconds = duration(sum(one for _, one in stopped))
+    sizes, left = (", ".join(map(str, dict.fromkeys(some))) for some in (dict(stopped), marked))
+    at, but = (f" at {sizes} bytes", f"{left} bytes") if sized else ("", "the last time")
+    but = f", but for {but}: do not use those numbers" if marked else ""
+    return f"ranks were stopped for {seconds}{at}, as in a suspended job: measured again{but}"
 
 
 def durations(iterating: float, own_launch: bool) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -89,7 +90,8 @@ class OverheadMeasurement(Measurement):
                     warm_up(job, loop, plan.timed)
                 else:
                     run_counted(loop, 0, warmup, 0, self.report)
-            seconds = take_turns(members, self._rounds, block, job.barrier, self.report)
+            what = (members, self._rounds, block, job.barrier, self.report)
+            seconds, _ = self.unstopped(case, partial(take_turns, *what))
         combined = [job.combine(measured, plan.timed) for measured in seconds]
         for found in combined:
             self.look_for_steps(case, found)

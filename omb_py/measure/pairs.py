@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import nan
 from typing import Any, Literal, TypeAlias
 
@@ -167,7 +168,8 @@ class PairsMeasurement(Measurement):
         plans = [self.plan(replace(case, rank=end, ranks=2))[0] for end in (0, 1)]
         found: dict[tuple[int, int], list[array[float]]] = {}
         for done, (_, number) in enumerate(turns(repeats, len(self._rounds)), 1):
-            for sent in self._measure_round(self._rounds[number], plans, iterations, warmup):
+            what = (self._rounds[number], plans, iterations, warmup)
+            for sent in self.unstopped(case, partial(self._measure_round, *what))[0]:
                 found.setdefault((int(sent[0]), int(sent[1])), []).append(sent[2:])
             if self.report is not None:
                 self.report(done, repeats * len(self._rounds))

@@ -214,6 +214,9 @@ TABLE = (
      "bound of the error of the clocks' comparison, maximum of any rank; 0 if all share one"),
     ("validation", "b", "str", "", "effort",
      "`Pass` or `Fail` with `-c`; empty without, and if no data arrives that could be checked"),
+    ("stopped_s", "b", "float", "s", "effort",
+     "seconds for which ranks were stopped meanwhile, and again when the row was measured again: a "
+     "suspended job, or a machine that slept; empty for all other rows"),
     ("host_names", "l", "str", "", "run", "names of the hosts of the ranks, in order"),
     ("file", "l", "str", "", "run", "file of the row"),
     ("line", "l", "int", "", "run", "line of the row in the file"),

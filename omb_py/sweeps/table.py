@@ -10,7 +10,7 @@ import pandas as pd
 
 from omb_py.analysis.points import by, distinctions, label
 from omb_py.analysis.table import load, tables_of
-from omb_py.analysis.values import data_wrong, with_values
+from omb_py.analysis.values import FAULTS, faults, spoilt, with_values
 from omb_py.core.text.tables import Sheet, content_of, plain
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count
@@ -29,7 +29,7 @@ TOTAL = "total"
 UNLIKE = ("part", "group", "congestor")
 """Columns in which the rows of one launch differ at one size."""
 
-MEASURED = ("value", "unit", "size", "validation", *UNLIKE)
+MEASURED = ("value", "unit", "size", *FAULTS, *UNLIKE)
 """Columns of the measured rows."""
 
 MEANS = "Values are means, as native OMB prints them; of several launches the median."
@@ -110,9 +110,9 @@ def rows_of(
             apart = [word for word in options_of(point) if not all(word in one for one in others)]
             for size in point.sizes or (NO_SIZE,):
                 for component, own in components(values, size):
-                    right = own[~data_wrong(own)]
-                    if len(right) < len(own):
-                        why = f"its data was wrong in {count(len(own) - len(right), 'launch')}"
+                    right, wrong = own[~spoilt(own)], faults(own).dropna()
+                    if len(wrong):
+                        why = f"{wrong.iloc[0]} in {count(len(wrong), 'launch')}"
                     yield {
                         "title": title,
                         "benchmark": point.benchmark,
@@ -172,5 +172,5 @@ def measured(folder: Folder, launches: Sequence[SweepPoint]) -> pd.DataFrame:
         whole = rows["part"].isna() & (rows["time_s"] > 0)
         return rows.assign(size=NO_SIZE, **own).reindex(columns=MEASURED)[whole]
     rows = with_values(load(files).rows, "mean")  # wrong data has no value, and is counted
-    rows = rows[(rows["value"] > 0) | data_wrong(rows)]
+    rows = rows[(rows["value"] > 0) | spoilt(rows)]
     return rows.assign(size=rows["bytes"].fillna(NO_SIZE))[[*MEASURED]]

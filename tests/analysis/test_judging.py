@@ -12,7 +12,8 @@ from omb_py.analysis.table import load
 from omb_py.analysis.values import measured, value_column
 from omb_py.results.columns import IDENTITY
 from tests import ROOT
-from tests.conftest import Run
+from tests.analysis.report.test_report import visible
+from tests.conftest import Run, succeeded
 from tests.helpers.refusals import missing
 
 DATA = ROOT / "tests" / "data" / "wrong"
@@ -125,3 +126,25 @@ def test_statistic_is_chosen_for_each_series(tmp_path: Path) -> None:
     assert found.loc["native"].tolist() == ["median", 1.5]
     assert set(found.loc["C", "statistic"]) == {"mean"}
     assert set(value_column(load(tmp_path).rows)["statistic"]) == {"mean"}  # side by side
+
+
+@pytest.mark.slow
+def test_row_of_a_stopped_job_is_named_everywhere_and_used_nowhere(
+    in_process: Run, tmp_path: Path
+) -> None:
+    head = "run,benchmark,bytes,ranks,buffer,binding,latency_us,stopped_s\n"
+    for name, seconds in (("a", ""), ("b", "10.5")):
+        rows = f"{name},allreduce,8,4,numpy,native,2.0,{seconds}\n"
+        rows += f"{name},allreduce,16,4,numpy,native,2.1,\n"
+        (tmp_path / f"{name}.csv").write_text(f"# run: {name}\n{head}{rows}")
+    named = "b.csv allreduce 8 B job was stopped meanwhile (stopped_s) 1 row"
+    shown = in_process("show", "b.csv")
+    assert not missing(named, shown.err)
+    assert not missing("8 B 2.00 µs 10.50", shown.out)
+    compared = in_process("compare", "a.csv", "b.csv", "--fail-above", "50%")
+    assert compared.code == 4
+    assert not missing(named, compared.out + compared.err)
+    assert not missing("of 1 points 1 no value in other", compared.out)
+    succeeded(in_process("report", "b.csv", "-o", "r.html"))
+    page = visible((tmp_path / "r.html").read_text())
+    assert "The job was stopped for 10.5 s while it measured 8 B (run b)." in page

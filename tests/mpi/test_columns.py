@@ -28,8 +28,9 @@ RUNS = (
     (2, "overhead", "bw", *MORE),
     (2, "overhead", "allreduce", *QUICK, "--bindings", "buffer,tcp"),
 )
-ELSEWHERE = {"failed"}
-"""Filled only where an MPI library survives a rank: tests/mpi/test_recovery.py."""
+ELSEWHERE = {"failed", "stopped_s"}
+"""Filled only where an MPI library survives a rank, or a job is stopped: test_recovery.py,
+test_stopped_jobs.py."""
 
 
 @pytest.mark.any_library

@@ -22,7 +22,7 @@ from omb_py.analysis.guidelines.rules import (
 )
 from omb_py.analysis.points import at_size, distinctions, label
 from omb_py.analysis.table import Source, results_of
-from omb_py.analysis.values import data_wrong
+from omb_py.analysis.values import spoilt
 from omb_py.analysis.verdict import LEVEL, MARGIN, adjusted, by_runs, chance, enough, factor
 from omb_py.benchmarks.collective import TABLE
 from omb_py.core.options import LIBRARY
@@ -218,13 +218,13 @@ def groups(rows: pd.DataFrame) -> Iterator[tuple[Mapping[str, Any], Mapping[str,
 
     Only with the library's own choice of algorithms.
     """
-    needed = ("benchmark", "part", "bytes", "run", "library_algorithm", "algorithm", "validation")
+    needed = ("benchmark", "part", "bytes", "run", "library_algorithm", "algorithm")
     frame = rows.reindex(columns=[*needed, *ALIKE, *OPEN, *TIMES.values()])
     known = {name for rule in chosen(None) for name in (rule.left, *rule.right)}
     own = frame["algorithm"].isna() | (frame["algorithm"] == LIBRARY)
     own &= frame["library_algorithm"].isna() | (frame["library_algorithm"] == DEFAULT)
     sized = frame["bytes"].isna() | (frame["bytes"] > 0)
-    timed = (frame["latency_us"] > 0) & frame["ranks"].notna() & ~data_wrong(frame)
+    timed = (frame["latency_us"] > 0) & frame["ranks"].notna() & ~spoilt(rows)
     frame = frame[own & sized & timed & frame["part"].isna() & frame["benchmark"].isin(known)]
     frame = frame.sort_values("run", kind="stable", ignore_index=True)
     frame["mpi_type"] = frame["mpi_type"].where(frame["benchmark"].isin(REDUCTIONS))

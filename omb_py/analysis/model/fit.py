@@ -11,7 +11,7 @@ import pandas as pd
 
 from omb_py.analysis.model.lines import MISFIT, NORMAL, Fit, Points, lines
 from omb_py.analysis.points import distinctions, label
-from omb_py.analysis.values import data_wrong, travelling, value_column
+from omb_py.analysis.values import faults, travelling, value_column
 from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import OmbError
 from omb_py.core.text.words import count, first_of
@@ -61,11 +61,12 @@ class Model:
 def model(rows: pd.DataFrame, runs: Runs | None = None, statistic: str = "auto") -> Model:
     """Fit costs to benchmark rows (`omb_py.analysis.table.Results.rows`, and its ``runs``).
 
-    Rows without a time, without a number of ranks or whose data was wrong are left out. Values are
+    Rows without a time, without a number of ranks or with `faults` are left out. Values are
     medians, with ``statistic`` ``auto`` if all rows of a series have them. Raises
     `OmbError` when no curve has two sizes.
     """
-    right = rows[~data_wrong(rows)]
+    wrong = faults(rows)
+    right = rows[wrong.isna()]
     frame = value_column(right, statistic, IDENTITY).reset_index(drop=True)
     if frame.empty:
         raise OmbError("there is no row of a benchmark: overheads and empty tables have no model")
@@ -89,7 +90,7 @@ def model(rows: pd.DataFrame, runs: Runs | None = None, statistic: str = "auto")
                 skipped.append(f"{benchmark} {name}".strip())
     if not found:
         raise OmbError("no curve has two message sizes: measure more")
-    said = tuple(notes(frame, runs or {}, len(rows) - len(right), unknown))
+    said = tuple(notes(frame, runs or {}, wrong, unknown))
     return Model(tuple(found), tuple(skipped), said, frame)
 
 
@@ -129,10 +130,10 @@ def curve_of(group: pd.DataFrame, name: str) -> Curve | None:
     )
 
 
-def notes(rows: pd.DataFrame, runs: Runs, wrong: int, unknown: pd.DataFrame) -> Iterator[str]:
+def notes(rows: pd.DataFrame, runs: Runs, wrong: pd.Series, unknown: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence for each reason to distrust the fits, and for rows that are left out.
 
-    ``wrong`` is the number of rows with wrong data; ``unknown`` are rows without a number of ranks.
+    ``wrong`` has the `faults` of all rows; ``unknown`` are rows without a number of ranks.
     """
     if set(rows["hosts"].dropna().tolist()) == {1}:
         yield "All ranks ran on one host: nothing here says what a network costs."
@@ -150,9 +151,9 @@ def notes(rows: pd.DataFrame, runs: Runs, wrong: int, unknown: pd.DataFrame) -> 
         )
     if (rows["ranks"].eq(1) & rows["benchmark"].isin(collectives())).any():
         yield "A collective of one rank communicates nothing: such rows are left out."
-    if wrong:
-        are = "is" if wrong == 1 else "are"
-        yield f"{count(wrong, 'row')} whose data was wrong {are} left out."
+    for fault, number in wrong.value_counts(sort=False).items():
+        whose = str(fault).removeprefix("the ").partition(" (")[0]
+        yield f"{count(number, 'row')} whose {whose} {'is' if number == 1 else 'are'} left out."
     if names := unknown["benchmark"].drop_duplicates().tolist():
         yield (
             f"Rows of {first_of(names)} do not say their number of ranks and are left out: give it "

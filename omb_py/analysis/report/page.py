@@ -28,7 +28,7 @@ from omb_py.analysis.pairs.findings import verdicts
 from omb_py.analysis.points import SERIES, at_size, cells, distinctions, group_ids, label, points_of
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.table import Source, results_of
-from omb_py.analysis.values import ENDS, data_wrong, measured, value_column
+from omb_py.analysis.values import ENDS, measured, spoilt, value_column
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet
@@ -88,7 +88,7 @@ def report(
         results = replace(results, rows=hosts.apart(results.rows, slow.slow))
         values = value_column(results.rows, statistic)
     numbers = bool(len(values) or len(results.overhead) or len(results.pairs))
-    if not numbers and not data_wrong(results.rows).any():
+    if not numbers and not spoilt(results.rows).any():
         raise OmbError("there is no row with a number: measure something first")
     if expected is not None:  # a wrong name is found before the figures are drawn
         checked = references.check(results.rows, expected, system, statistic=statistic)
