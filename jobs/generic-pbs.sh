@@ -8,9 +8,11 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-pbs, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-pbs --one-job  # f7290ee6
+# Made by: omb-py job render scaling --machine generic-pbs --one-job  # 8652a91d
 # Submit it from the folder in which sweeps/scaling-generic-pbs is to be: qsub SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
+
+trap "" USR1 USR2 # a warning may come before omb-py sweep hears it: its --stop-after is enough then
 
 fail() {
     echo "omb-py: $*" >&2

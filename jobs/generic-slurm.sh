@@ -10,9 +10,11 @@
 ##SBATCH --account=PROJECT
 #
 # Sweep scaling on generic-slurm, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-slurm --one-job  # e2342ea5
+# Made by: omb-py job render scaling --machine generic-slurm --one-job  # fa3a0bb7
 # Submit it from the folder in which sweeps/scaling-generic-slurm is to be: sbatch SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
+
+trap "" USR1 USR2 # a warning may come before omb-py sweep hears it: its --stop-after is enough then
 
 fail() {
     echo "omb-py: $*" >&2

@@ -7,9 +7,11 @@
 ##PBS -A PROJECT
 #
 # Sweep scaling on generic-torque, 1 and 2 nodes in one job: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine generic-torque --one-job  # 6a376453
+# Made by: omb-py job render scaling --machine generic-torque --one-job  # b1337c49
 # Submit it from the folder in which sweeps/scaling-generic-torque is to be: qsub SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
+
+trap "" USR1 USR2 # a warning may come before omb-py sweep hears it: its --stop-after is enough then
 
 fail() {
     echo "omb-py: $*" >&2

@@ -7,10 +7,12 @@
 ##COBALT -A PROJECT
 #
 # Sweep scaling on thetagpu, 2 nodes: collectives over the number of ranks and nodes
-# Made by: omb-py job render scaling --machine thetagpu --nodes 2  # 9e628647
+# Made by: omb-py job render scaling --machine thetagpu --nodes 2  # 5d6a3903
 # Submit it from the folder in which sweeps/scaling-thetagpu is to be: qsub-gpu SCRIPT
 # Options on that command line hold for the first job only: for all, put them above.
 # Fill in the account above: the scheduler takes no job without one.
+
+trap "" USR1 USR2 # a warning may come before omb-py sweep hears it: its --stop-after is enough then
 
 fail() {
     echo "omb-py: $*" >&2
