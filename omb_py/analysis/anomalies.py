@@ -11,7 +11,7 @@ import pandas as pd
 
 from omb_py.analysis.impossible import impossible, judged
 from omb_py.analysis.points import SERIES, at_size, distinctions, group_ids, label
-from omb_py.analysis.values import STOPPED, WRONG, faults
+from omb_py.analysis.values import STOPPED, faults, spoilt
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, duration, value_text
 from omb_py.core.text.words import count
@@ -68,8 +68,7 @@ def anomalies(values: pd.DataFrame, runs: Runs, rows: pd.DataFrame) -> list[Anom
     ``values`` are the rows with their numbers (`value_column`).
     """
     found = [
-        *failed_validations(rows),
-        *stopped_jobs(rows),
+        *spoilt_rows(rows),
         *cannot_be(values),
         *alone(values, runs),
         *oversubscribed(runs),
@@ -147,20 +146,18 @@ def slow(row: pd.Series) -> str:
     )
 
 
-def failed_validations(rows: pd.DataFrame) -> Iterator[Anomaly]:
-    """Yield rows whose data was wrong, whether or not they have a number."""
-    for _, row in rows[faults(rows) == WRONG].iterrows():
-        size = at_size(row["bytes"])
-        text = f"Data that arrived{size} was not the data that was sent (run {row['run']})."
-        yield Anomaly(FAILED, where_of(row), text, "error")
-
-
-def stopped_jobs(rows: pd.DataFrame) -> Iterator[Anomaly]:
-    """Yield rows of jobs that were stopped while they measured."""
-    for _, row in rows[faults(rows) == STOPPED].iterrows():
-        size, seconds = at_size(row["bytes"], " "), duration(row["stopped_s"])
-        text = f"The job was stopped for {seconds} while it measured{size} (run {row['run']})."
-        yield Anomaly("stopped job", where_of(row), text, "error")
+def spoilt_rows(rows: pd.DataFrame) -> Iterator[Anomaly]:
+    """Yield rows with `faults`, whether or not they have a number."""
+    wrong = rows[spoilt(rows)]
+    for (_, row), fault in zip(wrong.iterrows(), faults(wrong), strict=True):
+        kind, size = FAILED, at_size(row["bytes"])
+        text = f"Data that arrived{size} was not the data that was sent"
+        if fault == STOPPED:
+            kind, text = (
+                "stopped job",
+                f"The job was stopped for {duration(row['stopped_s'])}{size}",
+            )
+        yield Anomaly(kind, where_of(row), f"{text} (run {row['run']}).", "error")
 
 
 def oversubscribed(runs: Runs) -> Iterator[Anomaly]:

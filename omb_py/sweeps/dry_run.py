@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
-from omb_py.sweeps import commands, launchers
+from omb_py.sweeps import commands, jobs, launchers
 from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.config import Sweep
-from omb_py.sweeps.files import moment
+from omb_py.sweeps.files import is_locked, moment
 from omb_py.sweeps.folder import FAILURES, Folder
 from omb_py.sweeps.points import SweepPoint, in_order, launched_together, split
+from omb_py.sweeps.reasons import listed
 
 
 def show(job: BatchJob) -> None:
@@ -50,7 +52,8 @@ def show(job: BatchJob) -> None:
     here = commands.nodes_here(machine)
     larger = split(job.missing, here)[1]
     print(f"{count(len(plan.points), 'point')}, {count(plan.rows, 'row')}{rounds(sweep)}")
-    print(standing(folder, plan.points))
+    for line in standing(folder, plan.points):
+        print(line)
     for left_out in plan.left_out:
         print(left_out.describe())
     if larger:
@@ -58,20 +61,32 @@ def show(job: BatchJob) -> None:
         print(f"left out {count(len(larger), 'point')}: {short}")
 
 
-def standing(folder: Folder, points: Sequence[SweepPoint]) -> str:
-    """Return the rows there, the failed points, the running launches and the time to go."""
-    states = [folder.state(point) for point in points]
-    left = [len(folder.missing(point)) for point in points]
+def standing(folder: Folder, points: Sequence[SweepPoint]) -> Iterator[str]:
+    """Yield how a sweep stands: rows and time to go, jobs, launches, points with their reasons."""
+    states = {point: folder.state(point) for point in points}
+    left = {point: len(folder.missing(point)) for point in points}
+    failed = [one for one in points if left[one] and states[one].outcome in FAILURES]
+    never = [one for one in points if states[one].given_up]
     found = [f"{sum(map(folder.there, points))} of {sum(one.rows for one in points)} rows"]
-    failed = sum(bool(n) and one.outcome in FAILURES for n, one in zip(left, states, strict=True))
-    found += [f"{count(failed, 'point')} failed"] if failed else []
-    never = sum(bool(one.given_up) for one in states)
-    found += [f"{never} cannot be measured here"] if never else []
-    since = [moment(path.stat().st_mtime) for path in folder.root.glob("scratch/*/")]
-    found += [f"a launch runs since {min(since)}"] if since else []
-    done = [one for state in states for one in state.attempts if one.rows]
+    found += [f"{count(len(failed), 'point')} failed"] if failed else []
+    found += [f"{len(never)} cannot be measured here"] if never else []
+    done = [one for state in states.values() for one in state.attempts if one.rows]
     each = sum(one.seconds for one in done) / max(1, sum(one.rows for one in done))
-    return ", ".join(found) + (f"; about {duration(sum(left) * each)} to go" if each else "")
+    to_last = duration(sum(left.values()) * each)
+    to_go = f"; about {to_last} to go" if each and any(left.values()) else ""
+    yield f"{', '.join(found)}{to_go}"
+    for number, state in jobs.states(folder.root).items():
+        yield f"job {number}: {state}"
+    for point in points:
+        scratch = folder.scratch(point)
+        if scratch.exists() and is_locked(folder.lock(point.name)):
+            since = scratch.stat().st_mtime
+            yield (
+                f"a launch runs since {moment(since)}, {duration(time.time() - since)} so far, "
+                f"beginning with {point.describe()}"
+            )
+    yield from listed(folder, never, "could not be measured here")
+    yield from listed(folder, failed, "failed")
 
 
 def rounds(sweep: Sweep) -> str:

@@ -55,3 +55,15 @@ def locked(path: Path) -> Iterator[bool]:
         yield True
     finally:
         os.close(descriptor)
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds the lock that ``path`` stands for; false if nobody can say."""
+    try:
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False

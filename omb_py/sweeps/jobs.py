@@ -68,6 +68,18 @@ def append(folder: Path, number: str, script: str, *before: str) -> None:
             file.write(f"{' '.join([moment(), number, script, *before])}\n".encode())
 
 
+def states(folder: Path) -> dict[str, str]:
+    """Return the last job of each chain of a sweep with its state, where Slurm tells it."""
+    known = read_record(folder)
+    found = dict.fromkeys((one for one in known if one not in known.values()), "submitted")
+    with suppress(OmbError):
+        said = ask(SCHEDULERS["slurm"].in_job, ["squeue", "-h", "-o", "%i %T"]) if found else None
+        if said and said.returncode == 0:
+            queue = dict(line.lower().split() for line in said.stdout.splitlines())
+            found = {number: queue.get(number, "ended") for number in found}
+    return found
+
+
 # Submitting.
 
 

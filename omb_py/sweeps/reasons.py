@@ -7,8 +7,12 @@ from collections.abc import Iterator, Sequence
 from itertools import dropwhile
 from pathlib import Path
 
+from omb_py.core.text.words import count
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.points import SweepPoint
+
+MAX_LISTED = 10
+"""Reasons that are printed; of the others only their number."""
 
 LOOKED_AT = 1_000_000
 """Bytes at the end of a log that are looked into."""
@@ -122,3 +126,16 @@ def reasons(folder: Folder, points: Sequence[SweepPoint], since: str = "") -> It
         more = f" and {len(same) - 1} more" if len(same) > 1 else ""
         when = "in an earlier job: " if earlier else ""
         yield f"{example.describe()}{more}: {when}{said} ({folder.log(example)})"
+
+
+def listed(
+    folder: Folder, points: Sequence[SweepPoint], what: str, since: str = ""
+) -> Iterator[str]:
+    """Yield lines on points, grouped by their reasons (`reasons`); none for no points."""
+    if not points:
+        return
+    yield f"{count(len(points), 'point')} {what}:"
+    found = list(reasons(folder, points, since))
+    yield from (f"  {reason}" for reason in found[:MAX_LISTED])
+    if len(found) > MAX_LISTED:
+        yield f"  and {len(found) - MAX_LISTED} other reasons, in {folder.root}/state"

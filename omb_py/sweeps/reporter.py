@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.sweeps.files import moment, writing
-from omb_py.sweeps.folder import Attempt
+from omb_py.sweeps.folder import Attempt, Folder
 from omb_py.sweeps.points import SweepPoint
+from omb_py.sweeps.reasons import listed
 
 
 class Reporter:
@@ -38,6 +39,11 @@ class Reporter:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(f"{moment()} {text}\n")
         print(text, flush=True)
+
+    def list_points(self, folder: Folder, points: Sequence[SweepPoint], what: str) -> None:
+        """Print points, grouped by their reasons; nothing for no points."""
+        for line in listed(folder, points, what, self.since):
+            self.say(line)
 
     def ended(self, point: SweepPoint, attempt: Attempt) -> None:
         """Report that an attempt at a point is over."""

@@ -13,12 +13,8 @@ from omb_py.sweeps.batch import BatchJob, with_settings
 from omb_py.sweeps.commands import nodes_here
 from omb_py.sweeps.folder import FAILURES, MISSING, REFUSED, Folder, Software, software_here
 from omb_py.sweeps.points import SweepPoint, in_order, plan, split
-from omb_py.sweeps.reasons import reasons
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner, Stop, exit_code
-
-MAX_LISTED = 10
-"""Reasons that are printed; of the others only their number."""
 
 
 def run_sweep(
@@ -115,7 +111,7 @@ def end(
         )
     given_up = [point for point in points if states[point].given_up]
     missing = {point: len(sizes) for point in points if (sizes := folder.missing(point))}
-    list_points(reporter, folder, given_up, "could not be measured here")
+    reporter.list_points(folder, given_up, "could not be measured here")
     here = [point for point in missing if point not in {*larger}]
     others = bool(here) and all(point in runner.elsewhere for point in here)
     alone = [point for point in here if point not in runner.left_out]
@@ -128,9 +124,9 @@ def end(
         reporter.say(f"complete{but}: {job.show_command}")
         return LeftOutError.exit_code if given_up else code
     failed = [point for point in alone if states[point].outcome in (*FAILURES, REFUSED)]
-    list_points(reporter, folder, failed, "failed")
+    reporter.list_points(folder, failed, "failed")
     lacking = [point for point in here if states[point].outcome == MISSING]
-    list_points(reporter, folder, lacking, "lacked a package, a device or a library")
+    reporter.list_points(folder, lacking, "lacked a package, a device or a library")
     why = ""
     if stop:
         warned = stop.signal in (None, signal.SIGUSR1, signal.SIGUSR2)
@@ -144,17 +140,3 @@ def end(
     there = f"; results so far are in {folder.root}" if reporter.there else ""
     reporter.say(f"{why}{rows}: {'; '.join([*again, *([short] if short else [])])}{there}")
     return code
-
-
-def list_points(
-    reporter: Reporter, folder: Folder, points: Sequence[SweepPoint], what: str
-) -> None:
-    """Print points, grouped by their reasons; nothing for no points."""
-    if not points:
-        return
-    reporter.say(f"{count(len(points), 'point')} {what}:")
-    found = list(reasons(folder, points, reporter.since))
-    for reason in found[:MAX_LISTED]:
-        reporter.say(f"  {reason}")
-    if len(found) > MAX_LISTED:
-        reporter.say(f"  and {len(found) - MAX_LISTED} other reasons, in {folder.root}/state")

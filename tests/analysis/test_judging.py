@@ -147,4 +147,4 @@ def test_row_of_a_stopped_job_is_named_everywhere_and_used_nowhere(
     assert not missing("of 1 points 1 no value in other", compared.out)
     succeeded(in_process("report", "b.csv", "-o", "r.html"))
     page = visible((tmp_path / "r.html").read_text())
-    assert "The job was stopped for 10.5 s while it measured 8 B (run b)." in page
+    assert "The job was stopped for 10.5 s at 8 B (run b)." in page

@@ -575,6 +575,7 @@ def test_row_of_a_suspended_job_is_measured_again(tmp_path: Path) -> None:
         for number, seconds in ((signal.SIGSTOP, 5.0), (signal.SIGCONT, 0.0)):
             for one in job:
                 os.kill(one, number)
+            assert not missing("launch runs since s so far allreduce", sweep.run("--dry-run").out)
             time.sleep(seconds)
         assert process.wait(60) == 0
     (state,) = sweep.place.glob("state/*.state")
@@ -613,6 +614,7 @@ def test_dead_node_costs_three_launches_and_is_named(tmp_path: Path, ends: str, 
     assert done.out.count(" failed, 0 rows") + done.out.count(" timed out, 0 rows") == 3
     shown = sweep.run("--dry-run").out
     assert re.search(r"^4 of 21 rows, 3 points failed; about .* to go$", shown, re.M), shown
+    assert re.search(r"^3 points failed:\n  .*2 ranks on 2 nodes", shown, re.M), shown
     assert sweep.run().code == 1, "nothing was added"
 
 
