@@ -127,7 +127,7 @@ def run(
     given = {name: value for name, value in named.items() if value is not None} | options
     try:
         with failing_together():
-            found = find_benchmark(benchmark)
+            found = find_benchmark(str(benchmark))
             chosen = parse(found, words_of(found, given))
         rows, runs = measure_in_program(found, chosen, partial(graph_writers, chosen))
     except OmbError as error:

@@ -36,6 +36,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+api: Any = omb_py
+"""The interface to programs whose types nothing checks."""
+
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "compare": lambda source: omb_py.compare(source, source, names=("a", "b")),
     "figures": lambda source: sorted(omb_py.figures(source)),
@@ -51,7 +54,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 def test_a_path_results_and_a_table_are_the_same_to_each_function(name: str, small: Path) -> None:
     function, results = FUNCTIONS[name], omb_py.load(small)
     found = [function(one) for one in (small, str(small), results, results.rows)]
-    found.append(function(results.to_pandas()))
+    table = results.to_pandas()
+    found += [function(table), function(table.to_dict("records"))]
     for one in found[1:]:
         if isinstance(one, pd.DataFrame):
             pd.testing.assert_frame_equal(one, found[0], check_dtype=False)
@@ -63,9 +67,38 @@ def test_a_path_results_and_a_table_are_the_same_to_each_function(name: str, sma
 def test_each_function_has_a_signature_and_refuses_what_has_no_results(name: str) -> None:
     kinds = {one.kind for one in inspect.signature(getattr(omb_py, name)).parameters.values()}
     assert inspect.Parameter.VAR_KEYWORD not in kinds
-    for wrong in (5, pd.DataFrame()):
+    for wrong in (5, pd.DataFrame(), [5], [None], [omb_py.load(FILE)]):
         with pytest.raises(omb_py.OmbError, match="has no results: give a path"):
             FUNCTIONS[name](wrong)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda of: api.load(api.load(of)), "a Results has no results: give a path"),
+        (lambda of: api.load([of]), "a list has no results: give a path"),
+        (lambda of: api.compare(of, of, launch_spread="3%"), "launch_spread is '3%'"),
+        (lambda of: api.guidelines(of, tolerance="5%"), "tolerance is '5%': choose from 0 to 1"),
+        (lambda of: api.check(of, "fugaku", tolerance=-1), "tolerance is -1: choose from 0"),
+        (lambda of: api.compare(of, of, statistic="p50"), "there is no statistic 'p50'"),
+        (lambda of: api.history(of, statistic="p50"), "there is no statistic 'p50': choose"),
+        (lambda of: api.check(of, pd.DataFrame({"value": [1.3]})), "reference 1 has no"),
+        (lambda of: api.run(7), "unknown benchmark '7'"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence(
+    small: Path, call: Callable[[Any], object], sentence: str
+) -> None:
+    with pytest.raises(omb_py.OmbError, match=sentence):
+        call(small)
+
+
+def test_references_are_a_table_as_they_are_a_file(small: Path, tmp_path: Path) -> None:
+    table = pd.DataFrame({"benchmark": "latency", "bytes": 8, "value": 1e-6, "unit": ["us"]})
+    table.to_csv(file := tmp_path / "site.csv", index=False)
+    lines = [omb_py.check(small, expected).lines for expected in (table, file)]
+    assert list(lines[0]["verdict"])[:1] == ["high"]
+    pd.testing.assert_frame_equal(*lines)
 
 
 def test_results_have_a_length_a_short_repr_and_a_table_of_pandas_types(small: Path) -> None:

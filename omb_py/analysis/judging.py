@@ -14,7 +14,7 @@ from omb_py.analysis.conclusion import FAILED
 from omb_py.analysis.failures import Failure
 from omb_py.analysis.points import at_sizes
 from omb_py.analysis.values import faults, spoilt
-from omb_py.core.errors import OmbError
+from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.words import count, first_of
 
 
@@ -22,6 +22,14 @@ class WrongDataError(OmbError):
     """An error: there is nothing to judge, because the data of the rows was wrong."""
 
     exit_code = FAILED
+
+
+def check_part(name: str, value: float | None, zero: bool = False) -> None:
+    """Raise `UsageError` for an argument that is no part of 1; ``zero`` may be one."""
+    if (value == 0 and zero) or value is None:
+        return
+    if not (isinstance(value, int | float) and 0 < value < 1):
+        raise UsageError(f"{name} is {value!r}: choose from 0 to 1, as 0.05 for 5 %")
 
 
 def refuse_wrong(*tables: pd.DataFrame) -> None:

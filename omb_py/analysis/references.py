@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from omb_py.analysis.compare.side_by_side import SIZE_CLASSES, launch_spreads
 from omb_py.analysis.conclusion import Conclusion, conclude
 from omb_py.analysis.failures import RESULTS_OF, Beyond, Failure
 from omb_py.analysis.hosts import several
-from omb_py.analysis.judging import rows_to_judge
+from omb_py.analysis.judging import check_part, rows_to_judge
 from omb_py.analysis.points import (
     TELLING,
     Cells,
@@ -219,12 +220,21 @@ def load(named: str, system: str | None = None) -> pd.DataFrame:
             )
         path = SHIPPED / f"{named}.csv"
     text = path.read_text(encoding="utf-8") if published else files.read_text(path)
-    try:
+
+    def cells_of() -> list[dict[str, str]]:
         if named.endswith(".json"):
-            rows = from_reframe(files.parsed(text, json.loads, named, "JSON", OmbError))
-        else:
-            rows = from_csv(text)
-        frame = pd.DataFrame([typed(row, place) for place, row in enumerate(rows, 1)])
+            return from_reframe(files.parsed(text, json.loads, named, "JSON", OmbError))
+        return from_csv(text)
+
+    return made(cells_of, named, published, system)
+
+
+def made(
+    cells_of: Callable[[], list[dict[str, str]]], named: str, published: bool, system: str | None
+) -> pd.DataFrame:
+    """Return references of cells as `load` does; ``named`` is their origin for people."""
+    try:
+        frame = pd.DataFrame([typed(row, place) for place, row in enumerate(cells_of(), 1)])
         if frame.empty:
             raise ValueError("it has no row")
     except (ValueError, UsageError) as error:
@@ -339,7 +349,8 @@ def check(
     """Compare results with expected values, from a file or of a system that omb-py knows.
 
     ``source`` are files or folders, results of `omb_py.load` or `run`, or a table of their rows.
-    ``expected`` and ``system`` are as in `load` here, or a table that it returned and its name.
+    ``expected`` and ``system`` are as in `load` here; ``expected`` may be a table of references,
+    or one that `load` returned with its name.
 
     A value is `LOW` or `HIGH` outside of what its reference allows, else `PASS`. It fails if that
     is the worse side: above for a latency, below for a bandwidth or rate. A reference without a
@@ -349,11 +360,15 @@ def check(
     files that are kept apart, each of them is judged (`told_apart`). Rows whose data was wrong are
     not judged, and fail.
     """
+    check_part("tolerance", tolerance, zero=True)
     results = results_of(source)
     rows, references = results.rows, expected
     if not isinstance(references, pd.DataFrame):
         references = load(str(expected), system)
         system = system or Path(str(expected)).stem
+    elif {*LIMITS} - {*references}:
+        cells_of = partial(from_csv, references.to_csv(index=False))
+        references = made(cells_of, "the table", False, system)
     published = PUBLISHED in references and bool(references[PUBLISHED].all())
     held = TOLERANCE if tolerance is None and not published else tolerance
     rows = rows if RESULTS_OF in rows else told_apart(rows)

@@ -127,6 +127,9 @@ def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
     if unknown := sorted(set(assume or {}) - set(known)):
         raise UsageError(f"there is no column {unknown[0]!r}: choose from {', '.join(known)}")
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
+    for one in paths:
+        if not isinstance(one, str | Path):
+            raise no_results(one)
     read, runs, problems = tables_of(paths, assume or {})
     benchmarks, overhead, pairs = (read[record] for record in OF_RESULTS)
     useful = {file for rows in (benchmarks, overhead, pairs) for file in rows["file"].unique()}
@@ -142,8 +145,17 @@ def load(paths: Paths, assume: Mapping[str, Any] | None = None) -> Results:
     return Results(benchmarks, overhead, runs, tuple(problems), tuple(notes), pairs)
 
 
-Source: TypeAlias = Paths | Results | pd.DataFrame
-"""Files or folders, results, or a table of rows of one kind; `results_of` takes `omb_py.run`'s."""
+Source: TypeAlias = Paths | Results | pd.DataFrame | list[dict[str, Any]]
+"""Files or folders, results, or a table or list of rows of one kind; `results_of` takes
+`omb_py.run`'s."""
+
+
+def no_results(source: object) -> UsageError:
+    """Return the error for an argument that is no source."""
+    return UsageError(
+        f"a {type(source).__name__} has no results: give a path, what omb_py.load or "
+        "omb_py.run returned, or a table of their rows"
+    )
 
 
 def results_of(source: Source) -> Results:
@@ -153,14 +165,14 @@ def results_of(source: Source) -> Results:
     """
     if isinstance(source, Results):
         return source
-    if isinstance(source, str | Path | list | tuple):
-        return load(source)
-    table = source if isinstance(source, pd.DataFrame) else getattr(source, "to_pandas", list)()
+    if isinstance(source, list) and source and isinstance(source[0], dict):
+        table = pd.DataFrame(source)
+    elif isinstance(source, str | Path | list | tuple):
+        return load(source)  # type: ignore[arg-type]
+    else:
+        table = source if isinstance(source, pd.DataFrame) else getattr(source, "to_pandas", list)()
     if not isinstance(table, pd.DataFrame) or "benchmark" not in table:
-        raise UsageError(
-            f"a {type(source).__name__} has no results: give a path, what omb_py.load or "
-            "omb_py.run returned, or a table of their rows"
-        )
+        raise no_results(source)
     kind = record_of(table.columns)
     names = {Row: "rows", OverheadRow: "overhead", PairRow: "pairs"}
     none, runs = of_rows([], {}), getattr(source, "runs", {})

@@ -98,6 +98,12 @@ def spoilt(rows: pd.DataFrame) -> pd.Series:
     return faults(rows).notna()
 
 
+def check_statistic(statistic: str) -> None:
+    """Raise `UsageError` for a statistic that no row has."""
+    if statistic not in ("auto", "median", "mean"):
+        raise UsageError(f"there is no statistic {statistic!r}: choose from auto, median, mean")
+
+
 def with_values(
     rows: pd.DataFrame, statistic: str = "auto", alike: Sequence[str] = BENCHMARK
 ) -> pd.DataFrame:
@@ -105,6 +111,7 @@ def with_values(
 
     ``value`` is missing for a number that is not above 0, and in `spoilt` rows.
     """
+    check_statistic(statistic)
     frame = rows.copy()
     if "placement" in frame:
         known = frame["placement"].groupby(frame["benchmark"], dropna=False)

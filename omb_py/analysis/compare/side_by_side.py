@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis.compare.pairing import pair
-from omb_py.analysis.judging import refuse_wrong
+from omb_py.analysis.judging import check_part, refuse_wrong
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import Source, results_of
 from omb_py.analysis.values import (
@@ -20,6 +20,7 @@ from omb_py.analysis.values import (
     TAIL,
     TAIL_COLUMNS,
     TAIL_ITERATIONS,
+    check_statistic,
     rounding,
     tails,
     with_values,
@@ -134,10 +135,9 @@ def compare(
     Raises `UsageError` if the pairs of rows are ambiguous, or there are none, `WrongDataError` if
     there are none because their data was wrong.
     """
-    if launch_spread is not None and not 0 < launch_spread < 1:
-        raise UsageError(f"launch_spread is {launch_spread:g}: choose from 0 to 1, as 0.03 for 3 %")
-    if tolerance is not None and not 0 < tolerance < 1:
-        raise UsageError(f"tolerance is {tolerance:g}: choose from 0 to 1, as 0.05 for 5 %")
+    check_part("launch_spread", launch_spread)
+    check_part("tolerance", tolerance)
+    check_statistic(statistic)
     if not others:
         raise UsageError("nothing to compare with: name a base and at least one other")
     called = names_of((base, *others), names)

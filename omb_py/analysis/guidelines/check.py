@@ -20,6 +20,7 @@ from omb_py.analysis.guidelines.rules import (
     chosen,
     size_beside,
 )
+from omb_py.analysis.judging import check_part
 from omb_py.analysis.points import at_size, distinctions, label
 from omb_py.analysis.table import Source, results_of
 from omb_py.analysis.values import spoilt
@@ -85,6 +86,7 @@ def guidelines(
 
     Raises `UsageError` for a name in ``only`` that is neither.
     """
+    check_part("tolerance", tolerance, zero=True)
     rules, rows = chosen(only), results_of(source).rows
     found = [
         point | {"guideline": rule.name, "kind": rule.kind, "benchmark": rule.left}
