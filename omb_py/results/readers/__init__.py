@@ -71,7 +71,9 @@ NOT_READ = {
 }
 """Known results that omb-py does not read, with the command to use instead, and their marks."""
 
-FAULT = re.compile(r"(?i)\b(?:error|fail|fatal|abort|killed|cancel|segmentation|terminat|no such)")
+FAULT = re.compile(
+    r"(?i)(?<![a-z])(?:error|fail|fatal|abort|killed|cancel|segmentation|terminat|no such)"
+)
 """What is in a line that says why a run ended."""
 
 MAX_PROBLEMS = 1000
@@ -537,13 +539,19 @@ LABEL = re.compile(rf"[ \t]*(?:(?:{PART}) *[:|-]? *){{1,6}}", re.ASCII)
 TOKEN = re.compile(r"(?P<digits>\d+)|(?P<name>(?<![A-Za-z])[A-Z][a-z]{2}(?![a-z]))|(?P<blank> +)")
 
 
+COLOR = re.compile(rb"\x1b\[[0-9;]*m")
+"""What colours a terminal's text; logs of terminals and of CI keep it."""
+
+
 def plain(content: bytes) -> bytes:
-    """Return a file's content as plain lines, whichever way it was encoded and its lines end."""
+    """Return a file's content as plain lines without colours, however its lines are encoded."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         content = content.decode("utf-16", errors="replace").encode()
     content = content.removeprefix(codecs.BOM_UTF8)
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if b"\x1b[" in content:
+        content = COLOR.sub(b"", content)
     return without_labels(content)
 
 

@@ -343,6 +343,15 @@ def test_a_run_without_a_row_quotes_the_line_that_says_why(tmp_path: Path) -> No
     assert error_of(path).endswith("xx slurmstepd: error'; " + f"{path} has no whole row")
     path.write_text(TABLE + "# Size       Avg Waiting(us)\nFatal error in MPI_Init\n")
     assert "osu_allreduce of OSU 7.4 printed no row: 'Fatal error in MPI_Init'" in error_of(path)
+    path.write_text(f"{TABLE}MPI_ABORT was invoked on rank 1\n")
+    assert "printed no row: 'MPI_ABORT was invoked on rank 1'" in error_of(path)
+
+
+@pytest.mark.parametrize("text", [OMB, IMB, NCCL], ids=["omb", "imb", "nccl"])
+def test_colours_of_a_terminal_change_no_row(text: str) -> None:
+    colored = "".join(f"\x1b[1;32m{line}\x1b[0m\n" for line in text.splitlines())
+    part, plain = (read("all_reduce_perf.log", one.encode()) for one in (colored, text))
+    assert without_run(part) == without_run(plain) != []
 
 
 def test_rows_below_a_heading_with_something_glued_to_it_are_read() -> None:
