@@ -11,13 +11,13 @@ import pandas as pd
 from omb_py.analysis.points import Cells, label, plain_values
 from omb_py.analysis.values import TAIL, same_ends, tails, value_column, with_values
 from omb_py.core.text.words import first_of
-from omb_py.results.columns import IDENTITY
+from omb_py.results.columns import IDENTITY, SOFTWARE
 from omb_py.results.metadata import Runs
 
 RESULTS_OF = "results_of"
 """The column of what is judged by itself: hosts by their names, or a file."""
 
-APART = ("source", RESULTS_OF)
+APART = ("source", *SOFTWARE, RESULTS_OF)
 """Columns by which rows are told apart only if a point has them."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.failures import RESULTS_OF, Beyond, Failure, rows_at
+from omb_py.analysis.failures import APART, RESULTS_OF, Beyond, Failure, rows_at
 from omb_py.analysis.points import Cells
 from omb_py.analysis.table import load
 from omb_py.analysis.values import with_unit
@@ -153,6 +153,8 @@ def last_row(point: Beyond, rows: pd.DataFrame, first: pd.DataFrame) -> pd.DataF
     rows = rows[rows["benchmark"] == point.cells["benchmark"]]
     for name in ("bytes", *IDENTITY):
         values = list(rows[name].dropna().unique())
+        if name in APART and name not in point.cells:
+            continue
         if values and point.cells.get(name) not in values:
             return f"{name} of the new rows is {values[0]}, not {point.cells.get(name)}"
     return "no new row is of this point"

@@ -28,6 +28,7 @@ BEFORE = HOSTS | {
 """Before the first iteration of a benchmark that does not reduce."""
 
 AFTER = {
+    "Allreduce unstopped": 1,
     "Allreduce measure_case": 4,
     "Reduce measure_case": 2,
     "Reduce _cpu": 1,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -24,11 +26,25 @@ JOBS = ROOT / "jobs"
 MACHINES = [name for name in shipped_names("machines") if name != "local"]
 IN_JOBS = ["thetagpu", "generic-pbs", "generic-torque", "generic-slurm"]
 
-WAITS = """\
-trap 'echo stopped >> stopped; exit 75' TERM USR1 USR2 HUP
-touch ready
-while :; do sleep 0.02; done
+LISTENS = """
+def stop(*_):
+    pathlib.Path("stopped").write_text("stopped\\n")
+    sys.exit(75)
+for name in ("TERM", "USR1", "USR2", "HUP"):
+    signal.signal(signal.Signals["SIG" + name], stop)
 """
+READY = 'pathlib.Path("ready").touch()'
+IMPORTS = "import pathlib, signal, sys, time"
+"""Parts of a sweep in Python: bash cannot hear a signal that its parent ignored."""
+
+
+def sweep_of(*parts: str) -> str:
+    """What stands in for a sweep: Python that does these parts, then waits to be stopped."""
+    program = "\n".join([IMPORTS, *parts, "time.sleep(60)"])
+    return f"exec {shlex.quote(sys.executable)} -c {shlex.quote(program)}"
+
+
+WAITS = sweep_of(LISTENS, READY)
 
 
 def scripts(sweep: str, machine: str) -> list[str]:
@@ -232,6 +248,16 @@ def test_signal_that_is_the_walltime_continues_the_chain(
     sandbox.stand_in("squeue", asked)
     code, continued = signalled(sandbox, render.script(own_job()), number, SLURM_JOB_ID="7")
     assert (code, continued) == (0, [["--chain", "resubmit", *told]])
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_warning_that_comes_before_the_sweep_listens_ends_no_job(
+    number: int, tmp_path: Path
+) -> None:
+    over = "time.sleep(0.5); pathlib.Path('stopped').write_text('stopped\\n'); sys.exit(75)"
+    sandbox = Sandbox(tmp_path, sweep_of(READY, over))
+    code, continued = signalled(sandbox, render.script(own_job()), number)
+    assert (code, continued) == (0, [["--chain", "resubmit"]])
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
