@@ -108,7 +108,7 @@ def run(
     """
     from omb_py.benchmarks import find_benchmark
     from omb_py.cli.benchmark import graph_writers
-    from omb_py.measure.launch import failing_together, measure_in_program
+    from omb_py.measure.in_program import failing_together, measure_in_program
     from omb_py.options.parse import parse, words_of
 
     if isinstance(sizes, Iterable) and not isinstance(sizes, str):

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from omb_py.core.calls.loop import Pace, no_garbage_collection
 from omb_py.core.options import Options
-from omb_py.measure.launch import launch
-from omb_py.measure.measurement import RunContext
+from omb_py.measure.launch import Launch, launch
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -40,6 +39,7 @@ NAMES = (*BARE, *(f"{benchmark} {binding}" for benchmark in BENCHMARKS for bindi
 CALLS = 20_000
 ITERATIONS = {"latency": 2_000, "bw": 60, "allreduce": 2_000}
 WINDOW, SIZE = BENCHMARKS["bw"], 8
+OPTIONS = Options(window=WINDOW, debug=True)
 END = 255
 
 Measured = Callable[[], float]
@@ -56,7 +56,7 @@ def bare(library: ctypes.CDLL, name: str, comm: MPI.Intracomm) -> Measured:
     return lambda: float(function(handle, CALLS)) / CALLS * 1e9
 
 
-def exchanged(context: RunContext, benchmark: str, binding: str) -> Measured:
+def exchanged(launched: Launch, benchmark: str, binding: str) -> Measured:
     """A benchmark of two ranks, through a binding or from C."""
     from omb_py.benchmarks import Case, find_benchmark
     from omb_py.bindings import BINDINGS as REGISTRY
@@ -66,7 +66,7 @@ def exchanged(context: RunContext, benchmark: str, binding: str) -> Measured:
     from perf.contenders import CBinding
 
     found = find_benchmark(benchmark)
-    job, options = context.job, context.options
+    job, options = launched.job, OPTIONS
     ranks = job.comm.rank, job.comm.size
     (datatype,) = find_types(["mpi_int" if found.reduces else "mpi_char"])
     resources = MpiResources(job, options)
@@ -90,13 +90,13 @@ def midmean(values: Sequence[float]) -> float:
     return fmean(sorted(values)[quarter : len(values) - quarter])
 
 
-def serve(context: RunContext, address: str, folder: Path) -> None:
+def serve(launched: Launch, address: str, folder: Path) -> None:
     """Measure what is asked for, until the end is; rank 0 answers."""
-    comm = context.job.comm
+    comm = launched.job.comm
     library = ctypes.CDLL(str(folder / "abi.so"))
     made = [
         *(bare(library, name, comm) for name in BARE),
-        *(exchanged(context, one, binding) for one in BENCHMARKS for binding in BINDINGS),
+        *(exchanged(launched, one, binding) for one in BENCHMARKS for binding in BINDINGS),
     ]
     with socket.socket(socket.AF_UNIX) as driver, no_garbage_collection():
         driver.connect(address)
@@ -110,14 +110,12 @@ def serve(context: RunContext, address: str, folder: Path) -> None:
 
 def main(address: str, folder: str) -> None:
     """Each rank on a core of its own, the same in all jobs."""
-    from omb_py.benchmarks import find_benchmark
     from omb_py.core.mpi import launcher
 
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[launcher.rank() % len(cores)]})
-    options = Options(window=WINDOW, debug=True)
-    with launch(find_benchmark("latency"), options) as context:
-        serve(context, address, Path(folder))
+    with launch("latency", OPTIONS) as launched:
+        serve(launched, address, Path(folder))
 
 
 if __name__ == "__main__":

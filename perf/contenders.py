@@ -9,12 +9,14 @@ import sys
 import tempfile
 from array import array
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from omb_py.bindings import BINDINGS, Binding, BoundCall, MethodBinding
 from omb_py.core.calls import Call, Iteration, Step, Window
 from omb_py.core.calls.loop import Loop, Pace
+from omb_py.core.job import Job
 from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
 from omb_py.measure.launch import launch
@@ -123,17 +125,22 @@ def compare(benchmark: str, sizes: Sequence[int], names: Sequence[str], rounds: 
 def rank(benchmark: str, sizes: str, names: str, rounds: str) -> None:
     """One rank of a comparison; rank 0 prints it."""
     from omb_py.benchmarks import find_benchmark
-    from omb_py.measure.overhead import OverheadMeasurement
+    from omb_py.measure.overhead import kind_of_bindings
+    from omb_py.measure.run import run
 
     options = Options(
         sizes=tuple(int(size) for size in sizes.split(",")), window=WINDOW, debug=True
     )
-    with launch(find_benchmark(benchmark), options) as context:
-        members = [
-            (CONTENDERS.get(name) or BINDINGS.load(name))(context.job.comm, options)
+
+    def members(job: Job, options: Options) -> list[Binding]:
+        return [
+            (CONTENDERS.get(name) or BINDINGS.load(name))(job.comm, options)
             for name in names.split(",")
         ]
-        OverheadMeasurement(context, members, int(rounds), optional=False).run()
+
+    kind_of = partial(kind_of_bindings, members, int(rounds), False)
+    with launch(benchmark, options) as launched:
+        run(launched, find_benchmark(benchmark), options, kind_of=kind_of)
 
 
 if __name__ == "__main__":

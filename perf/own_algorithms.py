@@ -59,7 +59,7 @@ def contenders(benchmark: str, ranks: int) -> list[Contender]:
 def measure(ranks: str, rounds: str, binding: str) -> None:
     """One rank of a job; rank 0 prints a line for each run and size."""
     from omb_py.benchmarks import find_benchmark
-    from omb_py.measure.launch import measure_in_program
+    from omb_py.measure.in_program import measure_in_program
     from omb_py.options.parse import parse, words_of
 
     common = {"sizes": SIZES, "iterations": ITERATIONS, "warmup": WARMUP, "max_time": SECONDS}

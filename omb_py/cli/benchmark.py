@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark
+from omb_py.benchmarks import LARGE_MESSAGE_BYTES, Benchmark, StartUp
 from omb_py.cli.help import GroupedCommand
 from omb_py.core.errors import MissingPackageError, OmbError, installing
 from omb_py.core.mpi import launcher
-from omb_py.measure.launch import launch, measurement
+from omb_py.measure.launch import launch
+from omb_py.measure.run import run
 from omb_py.options.parse import make_options
 from omb_py.options.table import parameters
 from omb_py.results.writer import Collector
@@ -38,8 +39,9 @@ def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Comma
 
     def callback(**values: Any) -> None:
         options = make_options(programs.translated(values) if native else values)
-        with launch(benchmark, options, more_writers=partial(graph_writers, options)) as context:
-            measurement(context).run()
+        time_numpy = benchmark.start_up is StartUp.PARTS
+        with launch(benchmark.name, options, time_numpy=time_numpy) as launched:
+            run(launched, benchmark, options, partial(graph_writers, options))
 
     return GroupedCommand(
         benchmark.name,
@@ -64,7 +66,7 @@ def application_command(application: Application[Any]) -> click.Command:
     from dataclasses import replace
 
     from omb_py.apps.runtime import math_threads
-    from omb_py.measure.launch import check_binding_options, labelled, start_job
+    from omb_py.measure.adapted import check_binding_options, labelled
     from omb_py.options.application import application_parameters, make_request
 
     def callback(**values: Any) -> None:
@@ -73,17 +75,12 @@ def application_command(application: Application[Any]) -> click.Command:
         math_threads.request_threads(request.settings.threads)
         chosen = vars(request.problem) | vars(request.settings)
         more = {f"--{name.replace('_', '-')}": value for name, value in chosen.items()}
-        with start_job(application.name, request.options, more=more) as found:
-            from omb_py.apps.runtime.measurement import ApplicationSetting, measure
+        with launch(application.name, request.options, more) as launched:
+            from omb_py.apps.runtime.measurement import measure
 
-            with found.job.agreement():
+            with launched.job.agreement():
                 check_binding_options(request.options, (request.options.binding,))
-            writers = partial(graph_writers, request.options)
-            measure(
-                ApplicationSetting(
-                    request, found.buffer, found.job, found.watchdog, found.device_first, writers
-                )
-            )
+            measure(launched, request, partial(graph_writers, request.options))
 
     text = f"{application.summary}\n\n{application.details}".strip()
     parameters = application_parameters(application)

@@ -18,7 +18,9 @@ from omb_py.core.dataclass import replace
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
-from omb_py.measure.launch import check_binding_options, launch
+from omb_py.measure.adapted import check_binding_options
+from omb_py.measure.launch import launch
+from omb_py.measure.run import run
 from omb_py.options.option import Row
 from omb_py.options.parse import apart, long_words, make_options
 from omb_py.options.table import count, parameters
@@ -95,17 +97,17 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         load_before_mpi(names)
         if launcher.by_torchrun() and not any(BINDINGS.load(name).needs_mpi for name in names):
             options = replace(options, binding=names[0])
-        writers = partial(graph_writers, options)
         compared = {
             "benchmark": f"overhead {benchmark.name}",
             "--bindings": names,
             "--rounds": rounds,
         }
-        with launch(benchmark, options, more_writers=writers, more=compared) as context:
-            from omb_py.measure.overhead import OverheadMeasurement
+        with launch(benchmark.name, options, compared) as launched:
+            from omb_py.measure.overhead import kind_of_bindings
 
-            members = load(names, context.job, options, optional)
-            OverheadMeasurement(context, members, rounds, optional).run()
+            made = partial(load, names, optional)
+            kind_of = partial(kind_of_bindings, made, rounds, optional)
+            run(launched, benchmark, options, partial(graph_writers, options), kind_of=kind_of)
 
     return OverheadCommand(
         benchmark.name,
@@ -193,7 +195,7 @@ def chosen(text: str | None) -> tuple[str, ...]:
     return names_given
 
 
-def load(names: tuple[str, ...], job: Job, options: Options, optional: bool) -> list[Binding]:
+def load(names: tuple[str, ...], optional: bool, job: Job, options: Options) -> list[Binding]:
     """Load the bindings called ``names``; ``optional`` ones that cannot be here get a note."""
     check_binding_options(options, names)
     found = []

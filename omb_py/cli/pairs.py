@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.benchmarks import Benchmark, all_benchmarks, find_benchmark
-from omb_py.bindings import BINDINGS
 from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
-from omb_py.measure.launch import check_binding_options, launch
-from omb_py.measure.pairs import MOST_ROUNDS, UNITS, PairsRequest, for_pairs, has_pairs
+from omb_py.measure.launch import launch
+from omb_py.measure.pairs import (
+    MOST_ROUNDS,
+    UNITS,
+    PairsRequest,
+    for_pairs,
+    has_pairs,
+    kind_of_pairs,
+)
+from omb_py.measure.run import run
 from omb_py.options.option import Row
 from omb_py.options.parse import make_options
 from omb_py.options.table import count, parameters, shared_options
@@ -110,13 +117,9 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
             "--rounds": rounds,
             "--repeats": repeats,
         }
-        with launch(changed, options, more_writers=writers, more=chosen) as context:
-            from omb_py.measure.pairs import PairsMeasurement
-
-            check_binding_options(options, (options.binding,))
-            binding = BINDINGS.load(options.binding)(context.job.communicator, options)
-            context.job.at_end(binding.close)
-            PairsMeasurement(context, binding, PairsRequest(by, alone, rounds, repeats)).run()
+        kind_of = partial(kind_of_pairs, PairsRequest(by, alone, rounds, repeats))
+        with launch(changed.name, options, chosen) as launched:
+            run(launched, changed, options, writers, kind_of=kind_of)
 
     sizes = ", ".join(map(str, usual))
     return GroupedCommand(

@@ -19,7 +19,7 @@ from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UsageError
 from omb_py.core.options import alike
 from omb_py.core.text import files
-from omb_py.measure.launch import start_job
+from omb_py.measure.launch import launch
 from omb_py.measure.suite import (
     FAR,
     NEAR,
@@ -78,7 +78,7 @@ def members(word: str) -> list[Benchmark]:
 
 
 @dataclass(frozen=True)
-class Launch:
+class CommonOptions:
     """The options of all benchmarks of a launch: all ``values``, and those ``given`` by the user.
 
     An option of a benchmark's own goes before. ``words`` are the options on the command line.
@@ -89,7 +89,7 @@ class Launch:
     words: tuple[str, ...] = ()
 
 
-def entries_of(text: str, launch: Launch) -> Iterator[Entry]:
+def entries_of(text: str, common: CommonOptions) -> Iterator[Entry]:
     """Yield the entries of ``NAME OPTION…``, as after ``omb-py``; a suite has several.
 
     Raises `UsageError` for invalid options.
@@ -106,16 +106,16 @@ def entries_of(text: str, launch: Launch) -> Iterator[Entry]:
         try:
             yield Entry(
                 benchmark,
-                options_of(benchmark, words, launch),
+                options_of(benchmark, words, common),
                 name,
-                shlex.join(["omb-py", "run", *launch.words, name]),
+                shlex.join(["omb-py", "run", *common.words, name]),
                 suite=word if word.startswith(SUITE) else "",
             )
         except UsageError as error:
             raise UsageError(f"{name}: {error}") from error
 
 
-def options_of(benchmark: Benchmark, words: Sequence[str], launch: Launch) -> Options:
+def options_of(benchmark: Benchmark, words: Sequence[str], common: CommonOptions) -> Options:
     """Return the options of an entry; raises `UsageError` for one that it cannot have by itself."""
     command = reader(benchmark)
     try:
@@ -125,11 +125,11 @@ def options_of(benchmark: Benchmark, words: Sequence[str], launch: Launch) -> Op
     own = given(context)
     for parameter in command.params:
         name, option = parameter.name, max(parameter.opts, key=len)
-        if name in own and option in OF_A_LAUNCH and own[name] != launch.values[name]:
+        if name in own and option in OF_A_LAUNCH and own[name] != common.values[name]:
             raise UsageError(
                 f"all benchmarks of a launch have the same {option}: name it outside of the quotes"
             )
-    shared = {name: value for name, value in launch.given.items() if name in context.params}
+    shared = {name: value for name, value in common.given.items() if name in context.params}
     return make_options(context.params | shared | own)
 
 
@@ -215,8 +215,9 @@ def command(context: click.Context, /, **values: Any) -> int:
     force = values["force"]
     if own["summary"] and not any(values[name] for name in ("output", "graph")):
         values["force"] = common["force"] = False  # it is of the summary alone
-    launch = Launch(values, common, option_words(sys.argv[2:], context.command.params))
-    entries = [one for text in own["entries"] for one in entries_of(text, launch)]
+    words = option_words(sys.argv[2:], context.command.params)
+    shared = CommonOptions(values, common, words)
+    entries = [one for text in own["entries"] for one in entries_of(text, shared)]
     if not entries:
         raise UsageError("name a benchmark, or a suite such as s:collective")
     refuse_unused(context, common, entries)
@@ -225,14 +226,14 @@ def command(context: click.Context, /, **values: Any) -> int:
     for one in (entry.options for entry in entries):
         files.refuse_same({"--summary": path, "--output": one.output, "--samples": one.samples})
     load_before_mpi([options.binding, *(entry.options.binding for entry in entries)])
-    with start_job("run", options, more=launched(entries, own)) as started:
-        job = started.job
+    with launch("run", options, given_to_ranks(entries, own)) as launched:
+        job = launched.job
         if own["odd"]:
             entries = [on_odd(entry, job.ranks) for entry in entries]
         if own["scale"]:
             entries = list(scaled(entries, job.ranks))
         entries = list(cleared_once(entries))
-        summary = run_entries(started, entries, own["pair"], path, force, graph_writers)
+        summary = run_entries(launched, entries, own["pair"], path, force, graph_writers)
         if job.rank == 0 and options.format == "text" and not options.quiet:
             click.echo("\n".join(summary_lines(summary)))
     return summary.exit_code
@@ -249,7 +250,7 @@ def option_words(words: Iterable[str], parameters: Sequence[click.Parameter]) ->
     return tuple(found)
 
 
-def launched(entries: Sequence[Entry], own: Mapping[str, Any]) -> dict[str, object]:
+def given_to_ranks(entries: Sequence[Entry], own: Mapping[str, Any]) -> dict[str, object]:
     """Return the values of a launch that all ranks must have alike, by their names."""
     return {
         "BENCHMARK": own["entries"],

@@ -7,21 +7,20 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import isnan, nan
 from operator import add, sub
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omb_py.benchmarks import Case, Plan
-from omb_py.bindings import Binding, BoundCall
+from omb_py.bindings import BoundCall
 from omb_py.core.calls.loop import Calls, Loop, time_once
-from omb_py.core.errors import BenchmarkError, SharedError, ValidationError
-from omb_py.core.job import Combined, Job
+from omb_py.core.errors import BenchmarkError, ValidationError
+from omb_py.core.job import Combined
 from omb_py.core.options import MAX_ITERATIONS
-from omb_py.measure.measurement import Measurement, RunContext
+from omb_py.measure.measurement import Kind, Measurement
 from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_row
 from omb_py.measure.sampling import PrecisionGoal, Sampled, sample
 from omb_py.measure.validation import DataCheck, check_log, write_log
 from omb_py.results.columns import Row
 from omb_py.results.output import benchmark_writers
-from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
@@ -29,17 +28,44 @@ if TYPE_CHECKING:
     from omb_py.measure.samples import SampleKeeper
 
 
-class BenchmarkMeasurement(Measurement):
-    """The measurement of one benchmark through one binding, a row for each case."""
+class OneBinding:
+    """A benchmark through one binding, a row for each case; its methods are collective."""
 
-    def __init__(self, context: RunContext, binding: Binding, group: Job | None = None) -> None:
-        super().__init__(context, [binding], group)
-        self.binding = binding
+    def __init__(
+        self,
+        measurement: Measurement,
+        keep: Callable[[Row], object] | None = None,
+        keep_busy: Callable[[Loop, Sequence[float]], None] | None = None,
+    ) -> None:
+        """``keep`` takes rank 0's rows instead of the writers.
+
+        ``keep_busy`` goes on with a loop after its samples, where others measure at the same time;
+        it is given the seconds of this rank's iterations.
+        """
+        self._measurement = measurement
+        self.benchmark, self.options = measurement.benchmark, measurement.options
+        self.job, self.group = measurement.job, measurement.group
+        self.report = measurement.report
+        (self.binding,) = measurement.bindings
+        self._keep = keep
+        self._keep_busy = keep_busy
         self._imprecise: list[int] = []
         self._samples: SampleKeeper | None = None
         self._library_algorithm: LibraryAlgorithm | None = None
 
-    def run(self) -> None:
+    def kind(self) -> Kind:
+        """Return this kind of measurement."""
+        return Kind(
+            self._measurement,
+            self.measure_case,
+            partial(benchmark_writers, self.benchmark, self.options),
+            get_ready=self.get_ready,
+            prepare=self.prepare,
+            finish=self.finish,
+        )
+
+    def get_ready(self) -> None:
+        """Check the log of faults and the library's algorithm, then as `Measurement.get_ready`."""
         if self.options.validation_log is not None:
             with self.group.agreement():
                 check_log(self.options.validation_log, self.job.rank)
@@ -50,24 +76,17 @@ class BenchmarkMeasurement(Measurement):
                 self._library_algorithm = requested_algorithm(
                     self.benchmark.name, self.options.library_algorithm
                 )
-        try:
-            super().run()
-        except SharedError:  # rows so far stay, and so do their samples
-            self._finish()
-            raise
-        self._finish()
-
-    def open_writers(self) -> list[Writer[Row]]:
-        return benchmark_writers(self.benchmark, self.options)
+        self._measurement.get_ready()
 
     def prepare(self) -> None:
+        """Open the file of samples, if one is asked for."""
         if self.options.samples is not None:
             from omb_py.measure.samples import SampleKeeper
 
             self._samples = SampleKeeper(self.job, self.options.samples, self.options.force)
 
-    def _finish(self) -> None:
-        """Complete the file of samples, if there is one, and report imprecision; collective."""
+    def finish(self) -> None:
+        """Complete the file of samples, if there is one, and report imprecision."""
         samples, self._samples = self._samples, None
         if samples is not None:
             samples.finish()
@@ -78,65 +97,69 @@ class BenchmarkMeasurement(Measurement):
                 "--max-iterations, or quiet the machine"
             )
 
-    def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
-        job, options = self.group, self.options
-        # all ranks make all of these calls, in this order; only the row is rank 0's
-        pace = self.pace()
+    def measure_case(self, case: Case) -> None:
+        """Measure one message size: plan, loop, sample, combine, row."""
+        measurement, job, options = self._measurement, self.group, self.options
+        # every line that names the measurement, the job or a method of this kind is collective: all
+        # ranks make these calls in this order, and only the row is rank 0's
+        pace = measurement.pace()
         goal = self._goal(case)
-        plan, check = self.plan(case)
-        self._report_topology(case, plan, writers)
+        plan, check = measurement.plan(case)
+        self._report_topology(case, plan)
         if self._library_algorithm is not None:
-            with self.group.agreement():
+            with job.agreement():
                 self._library_algorithm.check(self.binding, plan, case)
         checked = options.validate and self._has_outputs(plan)
-        loop = self.loop(self.binding, plan, pace)
+        loop = measurement.loop(self.binding, plan, pace)
         faults: list[str] = []
         starts = None
         job.wait_for_all()
-        with self.iterating():
+        with measurement.iterating():
             if options.validate:
                 self.binding.release()  # the loop's requests: each iteration is set up anew
                 again = partial(self._time_and_check, plan, check, goal.iterations)
-                (seconds, faults), stopped = self.unstopped(case, again)
+                (seconds, faults), stopped = measurement.unstopped(case, again)
                 sampled = Sampled(seconds, options.validation_warmup)
             else:
                 what = (job, loop, pace.start, plan.timed, goal, self.report)
-                sampled, stopped = self.unstopped(case, partial(sample, *what))
+                sampled, stopped = measurement.unstopped(case, partial(sample, *what))
                 starts = self._starts(pace.start, sampled.seconds, plan.threads)
-                self.keep_busy(loop, sampled.seconds)
+                if self._keep_busy is not None:
+                    self._keep_busy(loop, sampled.seconds)
         if not sampled.precise:
             self._imprecise.append(case.size)
         combined = job.combine(sampled.seconds, plan.timed)
-        self.look_for_steps(case, combined)
+        measurement.look_for_steps(case, combined)
         on_device = self._part(loop.device_seconds, len(sampled.seconds), plan.timed)
         queued = self._part(loop.queued_seconds, len(sampled.seconds), plan.timed)
         cpu = self._cpu(loop)
         passed = job.total(len(faults)) == 0 if checked else None
         overlap = None
         if "overlap" in self.benchmark.options:
-            overlap, later = self.unstopped(case, partial(self._overlap, plan, sampled))
+            hidden = partial(self._overlap, plan, sampled)
+            overlap, later = measurement.unstopped(case, hidden)
             stopped = stopped or later
         row = None
-        with self.group.agreement():
+        with job.agreement():
             if combined is not None:
                 outcome = Outcome(
                     combined, plan, sampled.warmup, passed, starts, on_device, overlap, queued, cpu
                 )
-                row = make_row(self.run_name, self.benchmark, case, outcome)
+                row = make_row(measurement.run_name, self.benchmark, case, outcome)
                 row = row.replace(stopped_s=stopped)
-                for writer in writers:
-                    writer.row(row)
+                self._write(row)
         if self._samples is not None:
             round_trips = self.benchmark.round_trips(options)
             self._samples.keep(row, sampled.seconds, plan.timed, round_trips)
         if passed is False:
-            self._report(faults, self.where(case))
+            self._report(faults, measurement.where(case))
 
-    def keep_busy(self, loop: Loop, seconds: Sequence[float]) -> None:
-        """Go on until all have their samples, where others measure at the same time; collective.
-
-        ``seconds`` are those that this rank's iterations took.
-        """
+    def _write(self, row: Row) -> None:
+        """Write a row, on rank 0; not collective."""
+        if self._keep is not None:
+            self._keep(row)
+        for writer in self._measurement.writers if self._keep is None else ():
+            writer.row(row)
 
     def _part(self, seconds: array[float], iterations: int, timed: bool) -> Combined | None:
         """Return the loop's measurements other than the time of the last iterations; collective."""
@@ -165,24 +188,24 @@ class BenchmarkMeasurement(Measurement):
             )
         return outputs > 0
 
-    def _report_topology(self, case: Case, plan: Plan, writers: list[Writer[Any]]) -> None:
+    def _report_topology(self, case: Case, plan: Plan) -> None:
         """Write a row of its own for the making of the graph, once; collective."""
-        seconds, self.resources.graph_seconds = self.resources.graph_seconds, None
+        resources = self._measurement.resources
+        seconds, resources.graph_seconds = resources.graph_seconds, None
         if seconds is None:
             return
         combined = self.group.combine(array("d", [seconds]), timed=True)
         with self.group.agreement():
             if combined is not None:
-                what = (self.run_name, self.benchmark, case, plan)
-                row = make_part_row(*what, "topology creation", combined)
-                for writer in writers:
-                    writer.row(row)
+                what = (self._measurement.run_name, self.benchmark, case, plan)
+                self._write(make_part_row(*what, "topology creation", combined))
 
     def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
         """Return what computing meanwhile hides; collective."""
-        if self._worker is None:
+        measurement = self._measurement
+        if not measurement.has_worker:
             with self.group.agreement():
-                worker = self.worker
+                worker = measurement.worker
             if not worker.lap:
                 self.job.note(
                     "NumPy computes, in pieces of some 0.5 us: for work that is precise to "
@@ -191,17 +214,17 @@ class BenchmarkMeasurement(Measurement):
         from omb_py.measure.overlap import measure_overlap
 
         self.binding.release()  # the requests of pass 1: each pass sets up its own
-        make_loop, tests = partial(self.loop, self.binding), self.options.test_calls
+        make_loop, tests = partial(measurement.loop, self.binding), self.options.test_calls
         return measure_overlap(
             self.group,
-            self.worker,
+            measurement.worker,
             make_loop,
             tests,
             self.report,
             plan,
             sampled.seconds,
             sampled.warmup,
-            self.iterating,
+            measurement.iterating,
         )
 
     def _goal(self, case: Case) -> PrecisionGoal:
@@ -269,7 +292,7 @@ class BenchmarkMeasurement(Measurement):
             for one in bound:
                 make(one.before)
             calls = [one.calls for one in bound]
-            elapsed, results = run_once(calls, plan.threads, self._context.buffer.enter)
+            elapsed, results = run_once(calls, plan.threads, self._measurement.launch.buffer.enter)
             seconds.append(elapsed)
             for one in bound:
                 make(one.after)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
-from typing import Any
 
-from omb_py.benchmarks import Case, Metric, Plan
+from omb_py.benchmarks import Benchmark, Case, Metric, Plan
 from omb_py.benchmarks.algorithms import for_point_to_point
 from omb_py.bindings import Binding
 from omb_py.core.calls.loop import Loop
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import LeftOutError, SharedError, UnsupportedError
+from omb_py.core.job import Job
+from omb_py.core.options import Options
 from omb_py.core.statistics import percentile, relative_spread
 from omb_py.core.text.words import count
-from omb_py.measure.measurement import Measurement, RunContext, own_algorithms
+from omb_py.measure.launch import Launch
+from omb_py.measure.measurement import Kind, Measurement, own_algorithms
 from omb_py.measure.rows import MICROSECONDS, of_case, on_device
 from omb_py.measure.sampling import run_counted, warm_up
 from omb_py.measure.turns import block_percentiles, busy, take_turns, with_interval
@@ -49,25 +51,47 @@ SPLITS = (
 """Differences that are reported by name if both bindings were measured."""
 
 
-class OverheadMeasurement(Measurement):
-    """The alternating measurement of several bindings, whose differences `overhead` reports."""
+def kind_of_bindings(
+    bindings: Callable[[Job, Options], Sequence[Binding]],
+    rounds: int,
+    optional: bool,
+    launch: Launch,
+    benchmark: Benchmark,
+    options: Options,
+) -> Kind:
+    """Return the comparison of the bindings that are made for a job; collective.
 
-    def __init__(
-        self, context: RunContext, bindings: Sequence[Binding], rounds: int, optional: bool
-    ) -> None:
-        """``optional`` bindings are left out with a note if they cannot do a benchmark."""
-        super().__init__(context, bindings)
+    ``optional`` bindings are left out with a note if they cannot do a benchmark.
+    """
+    measurement = Measurement(launch, benchmark, options, bindings(launch.job, options))
+    return TurnsOfBindings(measurement, rounds, optional).kind()
+
+
+class TurnsOfBindings:
+    """Several bindings that take turns; its methods are collective."""
+
+    def __init__(self, measurement: Measurement, rounds: int, optional: bool) -> None:
+        self._measurement = measurement
+        self.benchmark, self.options = measurement.benchmark, measurement.options
+        self.job = measurement.job
         self._rounds = rounds
         self._optional = optional
         self._unable: set[str] = set()
         """The bindings that cannot send the element type, or its calls."""
         self._spreads: list[float] = []
 
-    def run(self) -> None:
-        super().run()
-        self.job.note(busy(self._spreads))
+    def kind(self) -> Kind:
+        """Return this kind of measurement."""
+        return Kind(
+            self._measurement,
+            self.measure_case,
+            self.writers,
+            begin_type=self.begin_type,
+            finish=lambda: self.job.note(busy(self._spreads)),
+        )
 
-    def open_writers(self) -> list[Writer[OverheadRow]]:
+    def writers(self) -> list[Writer[OverheadRow]]:
+        """Return the writers, on rank 0."""
         from omb_py.results.text import OverheadWriter
 
         level, above = self.job.thread_level, f"# {count(self._rounds, 'round')}"
@@ -77,43 +101,44 @@ class OverheadMeasurement(Measurement):
         text = OverheadWriter(sys.stdout, self.benchmark, self.options, level, [above])
         return writers_of(OverheadRow, text, self.options)
 
-    def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
-        job = self.job
+    def measure_case(self, case: Case) -> None:
+        """Measure one message size: plan, loops, turns, combine, rows."""
+        measurement, job = self._measurement, self.job
         plan, loops = self._loops(case)
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         block = max(1, ceil(iterations / self._rounds))
         members = list(loops.values())
-        with self.iterating():
+        with measurement.iterating():
             for loop in members:
                 job.barrier()
                 if self.options.auto_warmup:
                     warm_up(job, loop, plan.timed)
                 else:
-                    run_counted(loop, 0, warmup, 0, self.report)
-            what = (members, self._rounds, block, job.barrier, self.report)
-            seconds, _ = self.unstopped(case, partial(take_turns, *what))
+                    run_counted(loop, 0, warmup, 0, measurement.report)
+            what = (members, self._rounds, block, job.barrier, measurement.report)
+            seconds, _ = measurement.unstopped(case, partial(take_turns, *what))
         combined = [job.combine(measured, plan.timed) for measured in seconds]
         for found in combined:
-            self.look_for_steps(case, found)
+            measurement.look_for_steps(case, found)
         scale = MICROSECONDS / self._divisor(case)
         medians = {
             name: [one * scale for one in block_percentiles(found.samples, block, 50)]
             for name, found in zip(loops, combined, strict=True)
             if found is not None
         }
-        with self.group.agreement():
-            for row in self._rows(case, medians, block * self._rounds) if writers else ():
-                for writer in writers:
-                    writer.row(row)
+        rows = self._rows(case, medians, block * self._rounds) if medians else []
+        measurement.write(rows)
 
     def begin_type(self, datatype: Datatype) -> None:
+        """Begin with all bindings; leave out those that cannot send an element type."""
+        measurement = self._measurement
         self._unable.clear()
         if not self._optional:
-            super().begin_type(datatype)
+            measurement.begin_type(datatype)
             return
-        for binding in self.bindings if self.benchmark.reduces else ():
+        for binding in measurement.bindings if self.benchmark.reduces else ():
             try:
-                with self.group.agreement():
+                with self.job.agreement():
                     binding.check_sum(datatype, own_algorithms(self.benchmark, datatype))
             except SharedError as error:
                 self._leave_out(binding, error)
@@ -125,20 +150,21 @@ class OverheadMeasurement(Measurement):
         Those that only send from rank to rank share one by an own algorithm.
         """
         loops: dict[str, Loop] = {}
-        pace = self.pace()
-        plan, _ = self.plan(case)
+        measurement = self._measurement
+        pace = measurement.pace()
+        plan, _ = measurement.plan(case)
         plans: dict[str | None, Plan] = {None: plan}
         is_set_up = self.job.total(sum(len(exchange.setup) for exchange in plan.exchanges)) > 0
         only_here = False
-        for binding in self.bindings:
+        for binding in measurement.bindings:
             if binding.name in self._unable:
                 continue
             algorithm = self._algorithm(binding)
             try:
                 if algorithm not in plans or (loops and is_set_up):
                     options = replace(case.options, algorithm=algorithm)
-                    plans[algorithm], _ = self.plan(replace(case, options=options))
-                loops[binding.name] = self.loop(binding, plans[algorithm], pace)
+                    plans[algorithm], _ = measurement.plan(replace(case, options=options))
+                loops[binding.name] = measurement.loop(binding, plans[algorithm], pace)
             except SharedError as error:
                 if not self._optional:
                     raise
@@ -146,9 +172,10 @@ class OverheadMeasurement(Measurement):
                 self._leave_out(binding, error, case)
                 binding.release()
         if len(loops) < 2:
-            few = f"fewer than two bindings can do {self.where(case)}: name others with --bindings"
+            what = measurement.where(case)
             raise SharedError(
-                few, LeftOutError.exit_code if only_here else UnsupportedError.exit_code
+                f"fewer than two bindings can do {what}: name others with --bindings",
+                LeftOutError.exit_code if only_here else UnsupportedError.exit_code,
             )
         return plan, loops
 
@@ -183,7 +210,9 @@ class OverheadMeasurement(Measurement):
         base = next(iter(medians))
         pairs = [OverheadSplit("", name, base) for name in medians]
         pairs += [split for split in SPLITS if {split.binding, split.base} <= set(medians)]
-        algorithms = {binding.name: self._algorithm(binding) for binding in self.bindings}
+        algorithms = {
+            binding.name: self._algorithm(binding) for binding in self._measurement.bindings
+        }
         return [
             self._row(case, split, medians, iterations, algorithms[split.binding])
             for split in pairs
@@ -205,7 +234,7 @@ class OverheadMeasurement(Measurement):
         added_median, added_low, added_high = with_interval(added)
         ratio_median, ratio_low, ratio_high = with_interval(ratio)
         return OverheadRow(
-            **of_case(self.run_name, self.benchmark, case),
+            **of_case(self._measurement.run_name, self.benchmark, case),
             staged=self.options.staging if on_device(case) else None,
             binding=split.binding,
             base=split.base,

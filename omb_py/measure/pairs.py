@@ -11,26 +11,28 @@ from array import array
 from collections.abc import Iterator, Sequence
 from functools import partial
 from math import nan
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from omb_py.benchmarks import Benchmark, Case, CheckedIteration, Defaults, Metric, Plan, Ranks
-from omb_py.bindings import Binding
+from omb_py.bindings import BINDINGS, Binding
 from omb_py.core.calls import Step, addressed
 from omb_py.core.calls.loop import Pace
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UsageError
 from omb_py.core.job import Job, first_ranks
+from omb_py.core.options import Options
 from omb_py.core.statistics import percentile
 from omb_py.core.text.words import count
 from omb_py.measure import devices
+from omb_py.measure.adapted import check_binding_options
 from omb_py.measure.conditions import CPU, SYS, content
-from omb_py.measure.measurement import Measurement, RunContext
+from omb_py.measure.launch import Launch
+from omb_py.measure.measurement import Kind, Measurement
 from omb_py.measure.rows import MEGABYTE, MICROSECONDS, of_case
 from omb_py.measure.sampling import run_counted
 from omb_py.measure.turns import turns
 from omb_py.results.columns import PairRow
 from omb_py.results.output import writers_of
-from omb_py.results.writer import Writer
 
 Unit: TypeAlias = Literal["rank", "node", "socket", "device"]
 """The unit of a rank: itself, or its node, socket or device, whose first rank it is."""
@@ -121,22 +123,44 @@ def chosen_rounds(units: int, rounds: int | None, alone: bool) -> list[Round]:
     ]
 
 
-class PairsMeasurement(Measurement):
-    """A benchmark of two ranks, on pairs of many."""
+def kind_of_pairs(
+    request: PairsRequest, launch: Launch, benchmark: Benchmark, options: Options
+) -> Kind:
+    """Return the measurement of pairs of ranks; collective.
 
-    def __init__(self, context: RunContext, binding: Binding, request: PairsRequest) -> None:
-        super().__init__(context, [binding])
-        self._binding = binding
+    Raises `UsageError` for an option that the binding has no use for.
+    """
+    check_binding_options(options, (options.binding,))
+    binding: Binding = BINDINGS.load(options.binding)(launch.job.communicator, options)
+    launch.job.at_end(binding.close)
+    pairs = Pairs(Measurement(launch, benchmark, options, [binding]), request)
+    return Kind(
+        pairs.measurement,
+        pairs.measure_case,
+        partial(writers_of, PairRow, None, options),
+        get_ready=pairs.get_ready,
+    )
+
+
+class Pairs:
+    """A benchmark of two ranks, on pairs of many; its methods are collective."""
+
+    def __init__(self, measurement: Measurement, request: PairsRequest) -> None:
+        self.measurement = measurement
+        self.benchmark, self.options = measurement.benchmark, measurement.options
+        self.job = measurement.job
+        (self._binding,) = measurement.bindings
         self._request = request
         self._members: tuple[int, ...] = ()
         self._hosts: list[str] = []
         self._rounds: list[Round] = []
 
-    def run(self) -> None:
-        """Measure all pairs at all sizes; collective, raises like `Measurement.run`."""
-        request, job = self._request, self.job
+    def get_ready(self) -> None:
+        """Choose the rounds of pairs, then as `Measurement.get_ready`."""
+        request, job, measurement = self._request, self.job, self.measurement
         job.check_launcher()
-        self._members = members(job, request.by, devices.word(self._context.buffer.device))
+        device = devices.word(measurement.launch.buffer.device)
+        self._members = members(job, request.by, device)
         self._hosts = job.host_of_each_rank()
         units = len(self._members)
         if units < 2:
@@ -157,25 +181,23 @@ class PairsMeasurement(Measurement):
                 f"{request.by} meets {2 * measured // units} others: --rounds {units - 1} measures "
                 "all"
             )
-        super().run()
+        measurement.get_ready()
 
-    def open_writers(self) -> list[Writer[PairRow]]:
-        return writers_of(PairRow, None, self.options)
-
-    def measure_case(self, case: Case, writers: list[Writer[Any]]) -> None:
-        repeats = self._request.repeats
+    def measure_case(self, case: Case) -> None:
+        """Measure one message size on all pairs, and write their rows together."""
+        measurement, repeats = self.measurement, self._request.repeats
         iterations, warmup = self.benchmark.counts(self.options, case.size)
-        plans = [self.plan(replace(case, rank=end, ranks=2))[0] for end in (0, 1)]
+        plans = [measurement.plan(replace(case, rank=end, ranks=2))[0] for end in (0, 1)]
         found: dict[tuple[int, int], list[array[float]]] = {}
         for done, (_, number) in enumerate(turns(repeats, len(self._rounds)), 1):
             what = (self._rounds[number], plans, iterations, warmup)
-            for sent in self.unstopped(case, partial(self._measure_round, *what))[0]:
+            for sent in measurement.unstopped(case, partial(self._measure_round, *what))[0]:
                 found.setdefault((int(sent[0]), int(sent[1])), []).append(sent[2:])
-            if self.report is not None:
-                self.report(done, repeats * len(self._rounds))
-        with self.group.agreement():
+            if measurement.report is not None:
+                measurement.report(done, repeats * len(self._rounds))
+        with self.job.agreement():
             rows = [self._row(case, pair, times, plans[0]) for pair, times in found.items()]
-            for writer in writers:
+            for writer in measurement.writers:
                 writer.together(rows)
 
     def _measure_round(
@@ -188,7 +210,7 @@ class PairsMeasurement(Measurement):
         job = self.job
         mine = self._part(pairs)
         loop = None
-        with self.group.agreement():
+        with job.agreement():
             if mine is not None:
                 end, both = mine
                 exchanges = [to_ranks(exchange, both) for exchange in plans[end].exchanges]
@@ -196,7 +218,7 @@ class PairsMeasurement(Measurement):
                 loop = self._binding.loop(exchanges, Pace(barrier=False))
         job.barrier()
         sent = array("d")
-        with self.iterating():
+        with self.measurement.iterating():
             if loop is not None and mine is not None:
                 seconds = sorted(run_counted(loop, 0, warmup, iterations))
                 end, both = mine
@@ -228,7 +250,7 @@ class PairsMeasurement(Measurement):
         iterations, warmup = benchmark.counts(options, case.size)
         moved = plan.messages * plan.payload / MEGABYTE
         return PairRow(
-            **of_case(self.run_name, benchmark, case),
+            **of_case(self.measurement.run_name, benchmark, case),
             binding=options.binding,
             sender=pair[0],
             receiver=pair[1],

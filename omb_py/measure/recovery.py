@@ -8,16 +8,17 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from omb_py.benchmarks import Recovery
+from omb_py.benchmarks import Benchmark, Recovery
 from omb_py.benchmarks.recovery import REPLACED, REVOKED
 from omb_py.core.calls.loop import no_garbage_collection
 from omb_py.core.errors import UnsupportedError, UsageError, ValidationError
 from omb_py.core.job import first_ranks
 from omb_py.core.mpi import recovery
-from omb_py.core.options import NODE, OPERATIONS
+from omb_py.core.options import NODE, OPERATIONS, Options
 from omb_py.core.text.words import count
 from omb_py.measure import devices
-from omb_py.measure.measurement import RunContext, check_ranks
+from omb_py.measure.launch import Launch
+from omb_py.measure.measurement import check_ranks
 from omb_py.measure.rows import make_unplanned_row, times_of
 from omb_py.measure.writers import start_writers
 from omb_py.results.columns import Row, new_run
@@ -37,11 +38,20 @@ ORDER_TAG = 2
 class RecoveryMeasurement:
     """Ranks of this job fail, and the others go on."""
 
-    def __init__(self, context: RunContext, measured: Recovery) -> None:
-        self._context = context
-        self._measured = measured
-        self._job = context.job
-        self._options = context.options
+    def __init__(
+        self,
+        launch: Launch,
+        benchmark: Benchmark,
+        options: Options,
+        more_writers: Callable[[], Sequence[Writer[Any]]],
+    ) -> None:
+        self._launch = launch
+        self._benchmark = benchmark
+        assert benchmark.recovery is not None
+        self._measured = benchmark.recovery
+        self._job = launch.job
+        self._options = options
+        self._more_writers = more_writers
         self._run = new_run()
         self._writers: list[Writer[Row]] = []
         self._failures: list[tuple[int, ...]] = []
@@ -83,10 +93,9 @@ class RecoveryMeasurement:
 
     def _start(self) -> None:
         """Check the job, choose who fails, open the results."""
-        context, job, options = self._context, self._job, self._options
-        benchmark = context.benchmark
+        benchmark, job, options = self._benchmark, self._job, self._options
         check_ranks(benchmark, options, job)
-        devices.check_host_only(options, context.buffer.device)
+        devices.check_host_only(options, self._launch.buffer.device)
         if "victims" in benchmark.options:
             operations = len(options.operations or OPERATIONS)
             times = options.failures * (operations if self._measured is Recovery.DETECT else 1)
@@ -96,15 +105,19 @@ class RecoveryMeasurement:
         nodes_of_job = job.nodes(devices.word(None))
         job.free_host()  # while all its ranks are alive
         job.note(job.oversubscription(nodes_of_job))
-        opened = partial(benchmark_writers, benchmark, options)
-        self._writers = start_writers(context, self._run, nodes_of_job, opened)
+        self._writers = start_writers(
+            self._launch,
+            options,
+            self._run,
+            nodes_of_job,
+            lambda: [*benchmark_writers(benchmark, options), *self._more_writers()],
+        )
         with job.agreement():
             for writer in self._writers:
                 writer.section(None)
 
     def _stage(self, text: str) -> None:
-        if self._context.watchdog is not None:
-            self._context.watchdog.progress(f"measuring {self._context.benchmark.name}: {text}")
+        self._launch.progress(f"measuring {self._benchmark.name}: {text}")
 
     def _detect(self) -> None:
         """Time each operation, with a failure for each."""
@@ -174,7 +187,7 @@ class RecoveryMeasurement:
         revokes = comm.rank == comm.size - 1
         times: dict[str, list[float]] = {part: [] for part in REVOKED}
         self._stage("MPI_Comm_revoke")
-        iterations, warmup = self._context.benchmark.counts(self._options, 0)
+        iterations, warmup = self._benchmark.counts(self._options, 0)
         for _ in range(warmup + iterations):
             revoked = comm.Dup()
             before = self._operation("allreduce", revoked, 0)
@@ -221,7 +234,7 @@ class RecoveryMeasurement:
     ) -> None:
         """Time an operation on ``comm`` again and again, after a barrier of ``together``."""
         times = []
-        iterations, warmup = self._context.benchmark.counts(self._options, 0)
+        iterations, warmup = self._benchmark.counts(self._options, 0)
         for _ in range(warmup + iterations):
             together.Barrier()
             times.append(self._seconds(operation, comm))
@@ -300,7 +313,7 @@ class RecoveryMeasurement:
                 ranks = found.pop("ranks", job.ranks)
                 values = times_of(combined) | {"failed": self._failed} | found
                 row = make_unplanned_row(
-                    self._run, self._context.benchmark, self._options, part, ranks, **values
+                    self._run, self._benchmark, self._options, part, ranks, **values
                 )
                 for writer in self._writers:
                     writer.row(row)

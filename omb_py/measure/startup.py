@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from omb_py.benchmarks import StartUp
+from omb_py.benchmarks import Benchmark, StartUp
 from omb_py.core import BEGAN, BEGAN_CPU
 from omb_py.core.mpi.startup_timer import (
     INIT,
@@ -18,44 +17,56 @@ from omb_py.core.mpi.startup_timer import (
     Stages,
     seconds_before,
 )
+from omb_py.core.options import Options
 from omb_py.measure import devices
-from omb_py.measure.measurement import RunContext, check_ranks
+from omb_py.measure.launch import Launch
+from omb_py.measure.measurement import check_ranks
 from omb_py.measure.rows import MICROSECONDS, make_unplanned_row
 from omb_py.measure.writers import start_writers
-from omb_py.results.columns import Row, new_run
+from omb_py.results.columns import new_run
 from omb_py.results.output import benchmark_writers
+from omb_py.results.writer import Writer
 
 
-class StartUpMeasurement:
-    """The start of this job, which is over already."""
+def write_start_up(
+    launch: Launch,
+    benchmark: Benchmark,
+    options: Options,
+    more_writers: Callable[[], Sequence[Writer[Any]]],
+) -> None:
+    """Write what the start of this job was, which is over already; collective.
 
-    def __init__(self, context: RunContext, measured: StartUp) -> None:
-        self._context = context
-        self._measured = measured
-
-    def run(self) -> None:
-        """Write what the start of this job was; collective.
-
-        Raises `UsageError` or `SharedError` on all ranks when it cannot be written.
-        """
-        context, measured = self._context, self._measured
-        job, options = context.job, context.options
-        check_ranks(context.benchmark, options, job)
-        devices.check_host_only(options, context.buffer.device)
-        parts = measured_parts(context.stages, measured)
-        mine = array("d", parts.values())
-        spread = job.mean(mine), job.reduce(mine, "min"), job.reduce(mine, "max")
-        nodes = job.nodes(devices.word(context.buffer.device))
-        job.note(job.oversubscription(nodes), _unknown(measured))
-        run = new_run()
-        opened = partial(benchmark_writers, context.benchmark, options)
-        writers = start_writers(context, run, nodes, opened)
-        with job.agreement():
-            for writer in writers:
-                writer.section(None)
-                for name, values in zip(parts, zip(*spread, strict=True), strict=True):
-                    writer.row(_row(context, run, name, values))
-                writer.finish()
+    Raises `UsageError` or `SharedError` on all ranks when it cannot be written.
+    """
+    job, device, measured = launch.job, launch.buffer.device, benchmark.start_up
+    assert measured is not None
+    check_ranks(benchmark, options, job)
+    devices.check_host_only(options, device)
+    parts = measured_parts(launch.stages, measured)
+    mine = array("d", parts.values())
+    spread = job.mean(mine), job.reduce(mine, "min"), job.reduce(mine, "max")
+    nodes = job.nodes(devices.word(device))
+    job.note(job.oversubscription(nodes), _unknown(measured))
+    run = new_run()
+    writers = start_writers(
+        launch,
+        options,
+        run,
+        nodes,
+        lambda: [*benchmark_writers(benchmark, options), *more_writers()],
+    )
+    with job.agreement():
+        for writer in writers:
+            writer.section(None)
+            for part, values in zip(parts, zip(*spread, strict=True), strict=True):
+                mean, lowest, highest = (seconds * MICROSECONDS for seconds in values)
+                found = {
+                    "latency_us": mean,
+                    "latency_min_us": lowest,
+                    "latency_max_us": highest,
+                }
+                writer.row(make_unplanned_row(run, benchmark, options, part, job.ranks, **found))
+            writer.finish()
 
 
 def measured_parts(stages: Stages, measured: StartUp) -> dict[str, float]:
@@ -76,12 +87,3 @@ def _unknown(measured: StartUp) -> str | None:
     if measured is StartUp.INIT or seconds_before(BEGAN, BEGAN_CPU) is not None:
         return None
     return "this system does not report when a process was started: times begin with omb-py's own"
-
-
-def _row(context: RunContext, run: str, part: str, spread: Sequence[float]) -> Row:
-    """Return the row of a part, from its mean, least and greatest seconds over the ranks."""
-    names = ("latency_us", "latency_min_us", "latency_max_us")
-    values = (seconds * MICROSECONDS for seconds in spread)
-    found: dict[str, Any] = dict(zip(names, values, strict=True))
-    benchmark, options = context.benchmark, context.options
-    return make_unplanned_row(run, benchmark, options, part, context.job.ranks, **found)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from _signal import SIG_DFL, SIGCONT, getsignal, signal  # type: ignore[import-not-found]
+from collections.abc import Sequence
 from contextlib import suppress
 
 from omb_py.measure.conditions import content
@@ -68,3 +69,18 @@ def asleep() -> float:
         before, there, after = time.monotonic(), time.clock_gettime(boot), time.monotonic()
         found.append((after - before, there - before))
     return min(found)[1]
+
+
+def in_words(
+    stopped: Sequence[tuple[int, float]], marked: Sequence[int], sized: bool
+) -> str | None:
+    """Return a sentence on the sizes and seconds of stops, and the sizes whose rows are marked."""
+    if not stopped:
+        return None
+    from omb_py.core.text.units import duration
+
+    seconds = duration(sum(one for _, one in stopped))
+    sizes, left = (", ".join(map(str, dict.fromkeys(some))) for some in (dict(stopped), marked))
+    at, but = (f" at {sizes} bytes", f"{left} bytes") if sized else ("", "the last time")
+    but = f", but for {but}: do not use those numbers" if marked else ""
+    return f"ranks were stopped for {seconds}{at}, as in a suspended job: measured again{but}"

@@ -15,7 +15,6 @@ from typing import Any
 
 from omb_py.benchmarks import Benchmark, Ranks
 from omb_py.core.dataclass import dataclass, replace, values
-from omb_py.core.datatypes import find_types
 from omb_py.core.errors import (
     LeftOutError,
     MissingError,
@@ -24,14 +23,13 @@ from omb_py.core.errors import (
     UnsupportedError,
     UsageError,
 )
-from omb_py.core.job import Job
 from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
 from omb_py.core.text import files
 from omb_py.core.text.words import count
-from omb_py.measure.launch import StartedJob, adapted, measurement
-from omb_py.measure.measurement import RunContext
+from omb_py.measure.launch import Launch
 from omb_py.measure.parts import PartJob, on_part
+from omb_py.measure.run import run
 from omb_py.results.columns import new_run
 from omb_py.results.writer import Writer
 
@@ -180,7 +178,7 @@ def odd_ranks(ranks: int) -> int:
 
 
 def run_entries(
-    started: StartedJob,
+    launch: Launch,
     entries: Sequence[Entry],
     pair: str,
     summary_path: str | None,
@@ -192,7 +190,7 @@ def run_entries(
     ``more_writers`` makes writers for an entry in addition to those that its options name. The
     summary has other launches, too, unless ``clear``. Raises `SharedError` if it cannot be written.
     """
-    job = started.job
+    job = launch.job
     job.noted = set()
     placed, name = [ranks_of(entry, job.ranks, pair) for entry in entries], new_run()
     lines = [
@@ -208,7 +206,7 @@ def run_entries(
         began = perf_counter()
         try:
             with job.scope():
-                measure_entry(started, entry, ranks, partial(counted, more_writers, entry, counter))
+                measure_entry(launch, entry, ranks, partial(counted, more_writers, entry, counter))
         except SharedError as error:
             outcome, code = outcome_of(error, entry)
             reason = str(error)
@@ -241,15 +239,14 @@ def counted(more_writers: MoreWriters, entry: Entry, counter: RowCounter) -> lis
 
 
 def measure_entry(
-    started: StartedJob, entry: Entry, ranks: tuple[int, ...], more: Callable[[], list[Writer[Any]]]
+    launch: Launch, entry: Entry, ranks: tuple[int, ...], more: Callable[[], list[Writer[Any]]]
 ) -> None:
     """Measure an entry on its ranks; collective over the job.
 
     Raises `SharedError` or `UsageError` if that cannot be, `UnsupportedError` if the launch has
     another thread level.
     """
-    job, benchmark = started.job, entry.benchmark
-    options = adapted(benchmark.name, entry.options, started)
+    job, benchmark, options = launch.job, entry.benchmark, entry.options
     if options.thread_level != job.thread_level and "threads" in benchmark.options:
         job.agree(
             UnsupportedError(
@@ -257,30 +254,15 @@ def measure_entry(
                 f"{job.thread_level}: add --thread-level {options.thread_level}"
             )
         )
-    report = None if started.watchdog is None else started.watchdog.alive
-
-    def measure(measuring: Job, part: PartJob | None = None) -> None:
-        context = RunContext(
-            benchmark,
-            options,
-            find_types(options.types or (benchmark.usual_type,)),
-            started.buffer,
-            measuring,
-            started.watchdog,
-            started.device_first,
-            more_writers=more,
-            part=part,
-            command=entry.command,
-        )
-        measurement(context).run()
-
     if len(ranks) == job.ranks:
-        measure(job)
+        run(launch, benchmark, options, more, entry.command)
         return
 
-    if started.watchdog is not None:
-        started.watchdog.progress(f"waiting for the ranks that measure {benchmark.name}")
-    on_part(job, ranks, lambda part: measure(part, part), report)
+    def on_these(part: PartJob) -> None:
+        run(replace(launch, job=part, part=part), benchmark, options, more, entry.command)
+
+    launch.progress(f"waiting for the ranks that measure {benchmark.name}")
+    on_part(job, ranks, on_these, launch.report)
 
 
 def outcome_of(error: OmbError, entry: Entry) -> tuple[str, int]:

@@ -18,7 +18,7 @@ PROGRAM = Path(__file__).parent / "programs" / "collectives.py"
 
 HOSTS = {"Split_type examine": 1, "Gather examine": 2, "Gatherv examine": 2}
 BEFORE = HOSTS | {
-    "Iallreduce start_job": 1,
+    "Iallreduce meet": 1,
     "Allreduce adapted": 1,
     "Allreduce start_writers": 1,
     "Allreduce plan": 1,
@@ -36,7 +36,7 @@ AFTER = {
     "Gatherv finish": 2,
     "Allreduce used": 1,
     "Allreduce finish_writers": 1,
-    "Free start_job": 1,
+    "Free launch": 1,
 }
 """After the last one, of one message size."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from omb_py.benchmarks.algorithms import TABLE
 from omb_py.core.options import Options
-from omb_py.measure.launch import labelled
+from omb_py.measure.adapted import labelled
 from tests.conftest import OMB_PY, Run, rows_in_text, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes
 from tests.helpers.refusals import ANY_CODE, assert_refused, missing

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from statistics import mean, median, median_low
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omb_py.apps import (
     Application,
@@ -24,42 +24,20 @@ from omb_py.apps import (
 from omb_py.apps.runtime import math_threads
 from omb_py.apps.runtime.phases import Phase, Tally
 from omb_py.apps.runtime.team import Team, alone
-from omb_py.buffers import Buffer
 from omb_py.core.calls.loop import no_garbage_collection
 from omb_py.core.errors import ValidationError
 from omb_py.core.job import Job, Node
 from omb_py.core.mpi.launcher import unrecorded
-from omb_py.core.options import Options
 from omb_py.measure import devices
 from omb_py.measure.host_load import HostLoad
+from omb_py.measure.launch import Launch
 from omb_py.measure.writers import finish_writers, start_writers
 from omb_py.results.application import ApplicationRow, ApplicationWriter
 from omb_py.results.columns import new_run
 from omb_py.results.output import writers_of
 from omb_py.results.writer import Writer
 
-if TYPE_CHECKING:
-    from omb_py.core.mpi.watchdog import Watchdog
-
-
 TIMES = ("time_s", *(f"{phase.value}_s" for phase in Phase), "other_s")
-
-
-@dataclass(frozen=True)
-class ApplicationSetting:
-    """The request, and the job that measures it."""
-
-    request: ApplicationRequest
-    buffer: Buffer
-    job: Job
-    watchdog: Watchdog | None = None
-    device_first: bool = True
-    more_writers: Callable[[], Sequence[Writer[Any]]] = tuple
-
-    @property
-    def options(self) -> Options:
-        """The options of the buffer, the binding and the output."""
-        return self.request.options
 
 
 @dataclass(frozen=True)
@@ -139,21 +117,27 @@ def _gathered(job: Job, values: tuple[float, ...]) -> list[tuple[float, ...]]:
     return [tuple(array("d", data)) for data in job.gather(array("d", values).tobytes())]
 
 
-def measure(setting: ApplicationSetting) -> None:
-    """Measure, check and write; collective.
+def measure(
+    launch: Launch,
+    request: ApplicationRequest,
+    more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
+) -> None:
+    """Measure an application, check its result and write; collective.
 
-    Raises `UsageError` or `SharedError` on all ranks when it cannot be done or a result is wrong.
+    ``more_writers`` makes writers on rank 0 besides those that the options name. Raises
+    `UsageError` or `SharedError` on all ranks when it cannot be done or a result is wrong.
     """
-    ApplicationMeasurement(setting, checked_nodes(setting)).measure()
+    nodes = checked_nodes(launch, request)
+    ApplicationMeasurement(launch, request, nodes, more_writers).measure()
 
 
-def checked_nodes(setting: ApplicationSetting) -> list[Node]:
+def checked_nodes(launch: Launch, request: ApplicationRequest) -> list[Node]:
     """Return the job's nodes, on rank 0, after all checks without measuring; collective."""
-    job, threads = setting.job, setting.request.settings.threads
+    job, device, threads = launch.job, launch.buffer.device, request.settings.threads
     job.check_launcher()
-    if setting.buffer.device is None:
-        devices.check_host_only(setting.options, None)
-    nodes = job.nodes(devices.word(setting.buffer.device))
+    if device is None:
+        devices.check_host_only(request.options, None)
+    nodes = job.nodes(devices.word(device))
     notes = (
         job.oversubscription(nodes, job.ranks * threads if threads > 1 else 0),
         devices.sharing(nodes),
@@ -167,21 +151,29 @@ def checked_nodes(setting: ApplicationSetting) -> list[Node]:
 class ApplicationMeasurement:
     """An application about to be measured in a job."""
 
-    def __init__(self, setting: ApplicationSetting, nodes: list[Node]) -> None:
-        self._application = setting.request.application
-        request = setting.request
+    def __init__(
+        self,
+        launch: Launch,
+        request: ApplicationRequest,
+        nodes: list[Node],
+        more_writers: Callable[[], Sequence[Writer[Any]]],
+    ) -> None:
+        self._application = request.application
         self._settings = self._application.settings(request.problem, request.settings)
-        self._setting = replace(setting, request=replace(setting.request, settings=self._settings))
-        self._job = setting.job
+        self._launch = launch
+        self._request = replace(request, settings=self._settings)
+        self._options = request.options
+        self._job = launch.job
         self._nodes = nodes
-        self._problem = setting.request.problem_for(setting.job.ranks)
+        self._more_writers = more_writers
+        self._problem = request.problem_for(launch.job.ranks)
         self._to_check: Sequential | None = None
         self._to_time: Sequential | None = None
         self._reference: Any = None
 
     def measure(self) -> None:
         """Do all of it. Raises `ValidationError` if the result is wrong."""
-        setting, job = self._setting, self._job
+        job = self._job
         self._progress("preparing")
         kernel = self._kernel(self._problem)
         with job.agreement():
@@ -192,8 +184,13 @@ class ApplicationMeasurement:
                 blas = limited.enter_context(math_threads.limit_threads(self._settings.threads))
             if blas is None and job.ranks > len(nodes):
                 job.note(math_threads.NOT_SET)
-            writers: list[Writer[Any]] = start_writers(
-                setting, run, nodes, self.open_writers, [kernel.team.binding]
+            writers = start_writers(
+                self._launch,
+                self._options,
+                run,
+                nodes,
+                lambda: [*self.open_writers(), *self._more_writers()],
+                [kernel.team.binding],
             )
             host_load = HostLoad(job, job.ranks * self._settings.threads)
             turns = self._take_turns(kernel, first)
@@ -232,7 +229,7 @@ class ApplicationMeasurement:
 
     def _common(self, run: str, blas: str) -> dict[str, Any]:
         """Return the columns that all rows of a run share."""
-        options, settings, ranks = self._setting.options, self._settings, self._job.ranks
+        options, settings, ranks = self._options, self._settings, self._job.ranks
         return {
             "run": run,
             "application": self._application.name,
@@ -241,7 +238,7 @@ class ApplicationMeasurement:
             "host_cores": os.cpu_count() or 1,
             "buffer": options.buffer,
             "binding": options.binding,
-            "problem": describe(self._application, self._setting.request.problem),
+            "problem": describe(self._application, self._request.problem),
             "scaling": settings.scaling,
             "threads": settings.threads,
             "cores": ranks * settings.threads,
@@ -286,14 +283,14 @@ class ApplicationMeasurement:
 
     def open_writers(self) -> list[Writer[ApplicationRow]]:
         text = ApplicationWriter(sys.stdout, self._application.title)
-        return writers_of(ApplicationRow, text, self._setting.options)
+        return writers_of(ApplicationRow, text, self._options)
 
     def _prepare_references(self) -> Kernel[Any] | None:
         """Prepare the sequential programs, and the problem of one rank, only on rank 0."""
-        setting, settings = self._setting, self._settings
+        settings = self._settings
         if self._job.rank != 0:
             return None
-        own = setting.request.problem_for(1)
+        own = self._request.problem_for(1)
         same = own == self._problem
         if settings.check or (settings.references and same):
             self._to_check = self._application.sequential(self._problem)
@@ -303,17 +300,17 @@ class ApplicationMeasurement:
             return None
         from mpi4py import MPI
 
-        team = Team(MPI.COMM_SELF, setting.buffer, setting.options)
+        team = Team(MPI.COMM_SELF, self._launch.buffer, self._options)
         return self._application.kernel(team, own)
 
     def _kernel(self, problem: Any) -> Kernel[Any]:
         """Return the kernel that solves a problem on all ranks; collective."""
-        setting, job = self._setting, self._job
+        job = self._job
         with job.agreement():
             team = Team(
                 job.comm_for(self._application.name),
-                setting.buffer,
-                setting.options,
+                self._launch.buffer,
+                self._options,
                 self._settings.split_wait,
             )
             job.at_end(team.close)
@@ -359,8 +356,7 @@ class ApplicationMeasurement:
         return self._application.compare(self._problem, result, self._reference)
 
     def _progress(self, what: str) -> None:
-        if self._setting.watchdog is not None:
-            self._setting.watchdog.progress(f"{self._application.name}: {what}")
+        self._launch.progress(f"{self._application.name}: {what}")
 
 
 def solve(kernel: Kernel[Any], team: Team) -> Solved:

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import sys
-from contextlib import ExitStack, closing, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,14 @@ from typing import Any
 from omb_py.apps import APPLICATIONS, ApplicationRequest
 from omb_py.apps.runtime import math_threads
 from omb_py.benchmarks import Benchmark, find_benchmark
-from omb_py.bindings import BINDINGS
 from omb_py.buffers import Buffer
-from omb_py.core.datatypes import find_types
 from omb_py.core.errors import OmbError, SharedError, UnsupportedError, UsageError, sentence
 from omb_py.core.job import Job, by_mpi
 from omb_py.core.mpi import launcher
 from omb_py.core.mpi.watchdog import Watchdog
 from omb_py.core.options import Options
-from omb_py.measure.launch import StartedJob, adapted, measurement_of_groups, prepare_buffer
+from omb_py.measure.launch import Launch, prepare_buffer
+from omb_py.measure.run import run
 from omb_py.options.application import parse_application
 from omb_py.options.parse import parse
 from omb_py.results.writer import Writer
@@ -73,30 +72,13 @@ def measure(
     record: Record,
 ) -> None:
     """Measure on all ranks; raises what omb-py would say."""
+    launch = Launch(job, buffer)
     if isinstance(benchmark, ApplicationRequest):
-        from omb_py.apps.runtime.measurement import (
-            ApplicationMeasurement,
-            ApplicationSetting,
-            checked_nodes,
-        )
+        from omb_py.apps.runtime.measurement import measure as measure_application
 
-        setting = ApplicationSetting(benchmark, buffer, job, more_writers=lambda: [Kept(record)])
-        ApplicationMeasurement(setting, checked_nodes(setting)).measure()
+        measure_application(launch, benchmark, lambda: [Kept(record)])
         return
-    from omb_py.measure.benchmark import BenchmarkMeasurement
-    from omb_py.measure.measurement import RunContext
-
-    options = adapted(benchmark.name, options, StartedJob(job, buffer, None, True))
-    types = find_types(options.types or ("mpi_int" if benchmark.reduces else "mpi_char",))
-    context = RunContext(
-        benchmark, options, types, buffer, job, None, more_writers=lambda: [Kept(record)]
-    )
-    if options.split is not None:
-        measurement_of_groups(context).run()
-        return
-    binding = BINDINGS.load(options.binding)(job.comm, options)
-    with closing(binding):
-        BenchmarkMeasurement(context, binding).run()
+    run(launch, benchmark, options, lambda: [Kept(record)])
 
 
 class Battery:
