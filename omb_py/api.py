@@ -110,6 +110,7 @@ def run(
     from omb_py.cli.benchmark import graph_writers
     from omb_py.measure.in_program import failing_together, measure_in_program
     from omb_py.options.parse import parse, words_of
+    from omb_py.options.table import alike
 
     if isinstance(sizes, Iterable) and not isinstance(sizes, str):
         sizes = ",".join(map(str, sizes))
@@ -129,7 +130,9 @@ def run(
         with failing_together():
             found = find_benchmark(str(benchmark))
             chosen = parse(found, words_of(found, given))
-        rows, runs = measure_in_program(found, chosen, partial(graph_writers, chosen))
+        rows, runs = measure_in_program(
+            found, chosen, alike(chosen), partial(graph_writers, chosen)
+        )
     except OmbError as error:
         error.args = (in_python(str(error)), *error.args[1:])
         raise

@@ -61,6 +61,7 @@ def measure(ranks: str, rounds: str, binding: str) -> None:
     from omb_py.benchmarks import find_benchmark
     from omb_py.measure.in_program import measure_in_program
     from omb_py.options.parse import parse, words_of
+    from omb_py.options.table import alike
 
     common = {"sizes": SIZES, "iterations": ITERATIONS, "warmup": WARMUP, "max_time": SECONDS}
     for _ in range(int(rounds)):
@@ -68,7 +69,8 @@ def measure(ranks: str, rounds: str, binding: str) -> None:
             for contender in contenders(benchmark, int(ranks)):
                 options = {**common, "binding": binding, **contender.options()}
                 subject = find_benchmark(benchmark)
-                rows, _ = measure_in_program(subject, parse(subject, words_of(subject, options)))
+                chosen = parse(subject, words_of(subject, options))
+                rows, _ = measure_in_program(subject, chosen, alike(chosen))
                 for row in rows or ():
                     found = (benchmark, contender.name, row["bytes"], row["sample_p50_us"])
                     print("ROW", json.dumps(found), flush=True)

@@ -15,7 +15,7 @@ from omb_py.core.mpi import launcher
 from omb_py.measure.launch import launch
 from omb_py.measure.run import run
 from omb_py.options.parse import make_options
-from omb_py.options.table import parameters
+from omb_py.options.table import alike, parameters
 from omb_py.results.writer import Collector
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def benchmark_command(benchmark: Benchmark, native: bool = False) -> click.Comma
     def callback(**values: Any) -> None:
         options = make_options(programs.translated(values) if native else values)
         time_numpy = benchmark.start_up is StartUp.PARTS
-        with launch(benchmark.name, options, time_numpy=time_numpy) as launched:
+        with launch(benchmark.name, options, alike(options), time_numpy=time_numpy) as launched:
             run(launched, benchmark, options, partial(graph_writers, options))
 
     return GroupedCommand(
@@ -74,8 +74,8 @@ def application_command(application: Application[Any]) -> click.Command:
         request = replace(request, options=labelled(request.options))
         math_threads.request_threads(request.settings.threads)
         chosen = vars(request.problem) | vars(request.settings)
-        more = {f"--{name.replace('_', '-')}": value for name, value in chosen.items()}
-        with launch(application.name, request.options, more) as launched:
+        given = {f"--{name.replace('_', '-')}": (value,) for name, value in chosen.items()}
+        with launch(application.name, request.options, alike(request.options) | given) as launched:
             from omb_py.apps.runtime.measurement import measure
 
             with launched.job.agreement():

@@ -34,7 +34,7 @@ class GroupedCommand(OptionsCommand):
         if any(isinstance(one, Option) and one.group in EXTRA for one in self.params):
             names = ["--help-all"]
             text = "Show the options of devices, of single bindings and rare ones, too, and exit."
-            flags = {"is_flag": True, "is_eager": True, "expose_value": False}
+            flags: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
             self.params.append(Option(names, group="Output", help=text, callback=show_all, **flags))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

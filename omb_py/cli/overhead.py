@@ -23,7 +23,7 @@ from omb_py.measure.launch import launch
 from omb_py.measure.run import run
 from omb_py.options.option import Row
 from omb_py.options.parse import apart, long_words, make_options
-from omb_py.options.table import count, parameters
+from omb_py.options.table import alike, count, parameters
 
 if TYPE_CHECKING:
     from omb_py.core.job import Job
@@ -97,12 +97,12 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         load_before_mpi(names)
         if launcher.by_torchrun() and not any(BINDINGS.load(name).needs_mpi for name in names):
             options = replace(options, binding=names[0])
-        compared = {
-            "benchmark": f"overhead {benchmark.name}",
-            "--bindings": names,
-            "--rounds": rounds,
+        given = alike(options) | {
+            "benchmark": (f"overhead {benchmark.name}",),
+            "--bindings": (names,),
+            "--rounds": (rounds,),
         }
-        with launch(benchmark.name, options, compared) as launched:
+        with launch(benchmark.name, options, given) as launched:
             from omb_py.measure.overhead import kind_of_bindings
 
             made = partial(load, names, optional)
@@ -115,7 +115,7 @@ def overhead_command(benchmark: Benchmark) -> click.Command:
         params=[
             *(row.option("What is compared") for row in COMPARED),
             *(row.option("Several launches") for row in LAUNCHED),
-            *parameters(benchmark, overhead=True),
+            *parameters(benchmark, frozenset()),
         ],
         short_help=benchmark.summary,
         help=f"What each binding adds to {benchmark.name}, measured alternately in one job.\n\n"

@@ -26,7 +26,7 @@ from omb_py.measure.pairs import (
 from omb_py.measure.run import run
 from omb_py.options.option import Row
 from omb_py.options.parse import make_options
-from omb_py.options.table import count, parameters, shared_options
+from omb_py.options.table import alike, count, parameters, shared_options
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
@@ -110,15 +110,15 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
         if (options.sizes, options.smallest, options.largest) == (None, None, None):
             options = replace(options, sizes=usual)
         writers = partial(writers_of, benchmark.title, options, worst)
-        chosen = {
-            "benchmark": f"pairs {changed.name}",
-            "--by": by,
-            "--alone": alone,
-            "--rounds": rounds,
-            "--repeats": repeats,
+        given = alike(options) | {
+            "benchmark": (f"pairs {changed.name}",),
+            "--by": (by,),
+            "--alone": (alone,),
+            "--rounds": (rounds,),
+            "--repeats": (repeats,),
         }
         kind_of = partial(kind_of_pairs, PairsRequest(by, alone, rounds, repeats))
-        with launch(changed.name, options, chosen) as launched:
+        with launch(changed.name, options, given) as launched:
             run(launched, changed, options, writers, kind_of=kind_of)
 
     sizes = ", ".join(map(str, usual))
@@ -128,8 +128,8 @@ def pairs_command(benchmark: Benchmark) -> click.Command:
         params=[
             *(row.option("Which pairs") for row in WHICH),
             WORST.option("Output"),
-            *shared_options(frozenset({"binding"})),
-            *(option for option in parameters(changed, overhead=True) if option.name != "cold"),
+            *shared_options("binding"),
+            *parameters(changed, frozenset({"pairwise"})),
         ],
         short_help=benchmark.summary,
         help=f"{benchmark.title} of every pair of ranks, in rounds of disjoint pairs.\n\n"

@@ -17,7 +17,6 @@ from omb_py.cli.benchmark import CONTEXT, graph_writers
 from omb_py.cli.help import GroupedCommand
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UsageError
-from omb_py.core.options import alike
 from omb_py.core.text import files
 from omb_py.measure.launch import launch
 from omb_py.measure.suite import (
@@ -30,7 +29,7 @@ from omb_py.measure.suite import (
 )
 from omb_py.options.option import Option
 from omb_py.options.parse import apart, long_words, make_options, named, reader
-from omb_py.options.table import OF_A_LAUNCH, common_parameters
+from omb_py.options.table import OF_A_LAUNCH, alike, common_parameters
 
 if TYPE_CHECKING:
     from omb_py.core.options import Options
@@ -226,7 +225,7 @@ def command(context: click.Context, /, **values: Any) -> int:
     for one in (entry.options for entry in entries):
         files.refuse_same({"--summary": path, "--output": one.output, "--samples": one.samples})
     load_before_mpi([options.binding, *(entry.options.binding for entry in entries)])
-    with launch("run", options, given_to_ranks(entries, own)) as launched:
+    with launch("run", options, alike(options) | given_to_ranks(entries, own)) as launched:
         job = launched.job
         if own["odd"]:
             entries = [on_odd(entry, job.ranks) for entry in entries]
@@ -250,12 +249,14 @@ def option_words(words: Iterable[str], parameters: Sequence[click.Parameter]) ->
     return tuple(found)
 
 
-def given_to_ranks(entries: Sequence[Entry], own: Mapping[str, Any]) -> dict[str, object]:
+def given_to_ranks(
+    entries: Sequence[Entry], own: Mapping[str, Any]
+) -> dict[str, tuple[object, ...]]:
     """Return the values of a launch that all ranks must have alike, by their names."""
     return {
-        "BENCHMARK": own["entries"],
-        "options of a BENCHMARK": tuple(alike(entry.options) for entry in entries),
-        **{f"--{name}": own[name] for name in ("pair", "odd", "scale")},
+        "BENCHMARK": (own["entries"],),
+        "options of a BENCHMARK": (tuple(alike(entry.options) for entry in entries),),
+        **{f"--{name}": (own[name],) for name in ("pair", "odd", "scale")},
     }
 
 

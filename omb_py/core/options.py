@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from omb_py.core.calls.skew import Skew
 from omb_py.core.calls.topology import DEFAULT_TOPOLOGY, Topology
-from omb_py.core.dataclass import dataclass, values
+from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import CONTIGUOUS, Layout
 from omb_py.core.memory import Place
 from omb_py.core.text.units import MEBIBYTE
@@ -160,50 +158,3 @@ class Options:
     def pairs_in(self, ranks: int) -> int:
         """Return the number of pairs that exchange messages: all possible ones, or ``-p``."""
         return ranks // 2 if self.pairs is None else self.pairs
-
-
-OF_ONE_RANK = {
-    **dict.fromkeys(("output", "force", "format", "quiet", "graph"), "only rank 0 writes"),
-    **dict.fromkeys(("statistics", "full", "bus", "percentiles"), "only rank 0 prints"),
-    **dict.fromkeys(("print_rate", "variant"), "only rank 0 prints"),
-    **dict.fromkeys(("devices", "interface"), "each host has names of its own for them"),
-    "timeout": "each rank is watched by a process of its own",
-    "debug": "each rank shows its own errors",
-}
-"""Options that may differ between the ranks of a job, and why: all others decide what is called."""
-
-NAMES = {
-    **dict.fromkeys(("smallest", "largest"), "--message-size"),
-    "growth": "factor of --message-size",
-    **dict.fromkeys(("validate", "validation_log"), "--validation"),
-    **dict.fromkeys(("warmup", "auto_warmup"), "--warmup"),
-    "placement": "SOURCE DESTINATION",
-    "window": "--window-size",
-    "pairs": "--num-pairs",
-    "buffer_per_message": "--buffer-num",
-    "types": "--type",
-    "layout": "--ddt",
-    "root": "--root-rank",
-    "memory_limit": "--mem-limit",
-    "test_calls": "--num-test-calls",
-    "compute_target": "--cuda-target",
-    "topology": "--nhbr",
-    "window_kind": "--win-options",
-    "window_sync": "--sync-option",
-    "threads": "--num-threads",
-    "spawned": "--spawn-count",
-    "library_algorithm": "--coll-algorithm",
-    "algorithm": "--p2p-algorithm",
-    "operations": "--operation",
-}
-"""Names on the command line of options that have others than `Options`."""
-
-
-def alike(options: Options) -> dict[str, tuple[Any, ...]]:
-    """Return the values that all ranks of a job must have alike, by names on the command line."""
-    found: dict[str, tuple[Any, ...]] = {}
-    for name, value in values(options).items():
-        if name not in OF_ONE_RANK:
-            option = NAMES.get(name) or f"--{name.replace('_', '-')}"
-            found[option] = (*found.get(option, ()), value)
-    return found

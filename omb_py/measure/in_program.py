@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from omb_py.core import mpi
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.mpi import launcher
-from omb_py.core.options import Options, alike
+from omb_py.core.options import Options
 from omb_py.measure.launch import launch, start
 from omb_py.measure.run import run
 from omb_py.results.writer import Collector, Writer
@@ -25,11 +25,13 @@ from omb_py.results.writer import Collector, Writer
 def measure_in_program(
     benchmark: Benchmark,
     options: Options,
+    given: Mapping[str, tuple[object, ...]],
     more_writers: Callable[[], Sequence[Writer[Any]]] = tuple,
 ) -> tuple[list[dict[str, Any]] | None, dict[str, dict[str, str]]]:
     """Return a benchmark's rows and their runs' metadata on rank 0, None elsewhere; collective.
 
-    Raises what a measurement does, and `UsageError` for what gives no rows here.
+    All ranks must have been ``given`` the same values, by the names of options. Raises what a
+    measurement does, and `UsageError` for what gives no rows here.
     """
     with failing_together():
         if not benchmark.planned:
@@ -39,10 +41,10 @@ def measure_in_program(
     collector = Collector()
     with mpi_left_started(options.thread_level), same_environment():
         if options.session:  # ranks without it would not come where the others open it
-            given = {"benchmark": (benchmark.name,), **alike(options)}
             plain = replace(options, session=False)
-            start(plain, in_program=True).start_together(None, given)
-        with launch(benchmark.name, options, in_program=True) as launched:
+            job = start(plain, in_program=True)
+            job.start_together(None, {"benchmark": (benchmark.name,), **given})
+        with launch(benchmark.name, options, given, in_program=True) as launched:
             run(launched, benchmark, options, lambda: [collector, *more_writers()])
     return (collector.rows, collector.runs) if launched.job.rank == 0 else (None, {})
 

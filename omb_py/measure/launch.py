@@ -16,7 +16,7 @@ from omb_py.core.errors import MissingPackageError, OmbError, UnsupportedError, 
 from omb_py.core.job import Job
 from omb_py.core.mpi import THREAD_LEVELS, launcher
 from omb_py.core.mpi.startup_timer import BUFFER, NUMPY, Stages
-from omb_py.core.options import Options, alike
+from omb_py.core.options import Options
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
@@ -55,20 +55,18 @@ class Launch:
 def launch(
     name: str,
     options: Options,
-    more: Mapping[str, object] | None = None,
+    given: Mapping[str, tuple[object, ...]] | None = None,
     in_program: bool = False,
     time_numpy: bool = False,
 ) -> Iterator[Launch]:
     """Start the ranks that measure ``name``, the device before MPI, and end them with the block.
 
-    All ranks must have the same options, and ``more`` values by the names of what sets them. With
+    All ranks must have been ``given`` the same values, by the names of options. With
     ``in_program``, within a user's program, MPI and the process go on, and errors are raised.
     ``time_numpy`` times the import of NumPy as a stage of its own. Raises `UsageError` for an
     unknown element type, and what ends the job inside of it.
     """
     find_types(options.types)  # an unknown one is refused also where MPI cannot be started
-    given = {"benchmark": (name,), **alike(options)}
-    given |= {key: (value,) for key, value in (more or {}).items()}
     stages, watchdog = Stages(), start_watchdog(options)
     with ExitStack() as after_mpi:
         if watchdog is not None and in_program:
@@ -88,7 +86,7 @@ def launch(
         except OmbError as error:
             raise failure or error from error
         with started as job:
-            meet(job, options, failure, given)
+            meet(job, options, failure, {"benchmark": (name,), **(given or {})})
             assert buffer is not None
             device_first = local_rank is not None or job.ranks == 1
             if buffer.device is not None and not device_first:

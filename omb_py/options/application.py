@@ -60,20 +60,13 @@ CHOICES = (
 )
 # fmt: on
 
-SHARED = frozenset(
-    "output force format quiet buffer binding backend interface "
-    "pickle_protocol devices gpu_aware staging variant thread_level timeout "
-    "debug".split()
-)
-"""Options of benchmarks that applications have too."""
-
 
 def application_parameters(application: Application[Any]) -> list[click.Parameter]:
     """Return the click parameters of an application."""
     return [
         *map(problem_parameter, fields(application.problem)),
         *(choice.option(MEASURING, {"split_wait": application.split_wait}) for choice in CHOICES),
-        *shared_options(SHARED),
+        *shared_options("application"),
     ]
 
 

@@ -14,31 +14,8 @@ from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.measure.sizes import asked_sizes, message_sizes
 from omb_py.options.parse import long_names
-from omb_py.sweeps.targets import APPLICATION, parameters_of, target
+from omb_py.sweeps.targets import parameters_of
 from omb_py.sweeps.toml import suggestion
-
-OWN = {
-    "output": "a sweep writes into its own folder",
-    "force": "a sweep writes into its own folder",
-    "graph": "a sweep writes into its own folder",
-    "file": "a sweep writes into its own folder",
-    "format": "a sweep prints nothing of its points",
-    "quiet": "a sweep prints nothing of its points",
-    "debug": "start omb-py sweep with --debug",
-    "buffer": "use the key buffers",
-    "binding": "use the key bindings",
-    "sizes": "use the key sizes",
-    "message-size": "use the key sizes",
-    "coll-algorithm": "use the key coll_algorithms",
-    "label": "a sweep labels what it varies itself",
-    "vary-window": "give option window-size a list",
-}
-"""Options that a configuration may not set, and the feature that replaces each."""
-
-OF_BENCHMARKS = OWN | {
-    "samples": "points of a sweep would share the file: measure one point with omb-py BENCHMARK"
-}
-"""Forbidden options of benchmarks: the samples of an application are its data."""
 
 PLACEMENT = "placement"
 """The words ``D H`` after a benchmark's name, as an option."""
@@ -70,20 +47,22 @@ def combinations(
 
 
 @cache
-def names_of(subject: str) -> set[str]:
-    """Return the long names of a subject's options."""
-    return long_names(parameters_of(subject))
+def options_of(subject: str) -> dict[str, str]:
+    """Return the long names of a subject's options, and why a configuration may not set each."""
+    return {
+        name: getattr(one, "refused", "")
+        for one in parameters_of(subject)
+        for name in sorted(long_names([one]))
+    }
 
 
 def check(settings: tuple[Setting, ...], benchmark: str) -> None:
     """Raise `UsageError` for an option that the benchmark has not or a sweep may not set."""
-    own = OWN if target(benchmark).family == APPLICATION else OF_BENCHMARKS
-    allowed = sorted(names_of(benchmark) - set(own))
+    known = options_of(benchmark)
+    allowed = sorted(name for name, refused in known.items() if not refused)
     for setting in settings:
-        if setting.name in own:
-            raise UsageError(
-                f"option {setting.name!r} is not a configuration's: {own[setting.name]}"
-            )
+        if refused := known.get(setting.name):
+            raise UsageError(f"option {setting.name!r} is not a configuration's: {refused}")
         if setting.value is False and f"no-{setting.name}" in allowed:
             raise UsageError(f"write no_{setting.name} = true instead of {setting.name} = false")
         if setting.name == "validation" and not isinstance(setting.value, bool):

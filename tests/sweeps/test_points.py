@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import UsageError
 from omb_py.options.parse import parse
-from omb_py.sweeps.point_options import names_of
+from omb_py.sweeps.point_options import options_of
 from omb_py.sweeps.points import SweepPlan, in_order, plan
 from omb_py.sweeps.targets import parse_target, target
 from tests.helpers.refusals import assert_names, missing, refuses
@@ -298,7 +298,7 @@ class TestNames:
 @pytest.mark.parametrize("name", ["latency", "allreduce", "file_write", "put_latency", "init"])
 def test_shared_options_are_parsed_once(name: str) -> None:
     found = target(name)
-    known = names_of(name)
+    known = options_of(name)
     words = ["--buffer", "bytearray", "--label=a b"] + (["--file=x"] if "file" in known else [])
     for option in ("--iterations=7", "--stats", "--tail-lat", "--managed"):
         if option[2:].partition("=")[0] in known:
