@@ -21,9 +21,9 @@ from omb_py.benchmarks.pt2pt import BANDWIDTH, pairs_line, partner
 from omb_py.core.calls import Call, Slot, Step
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UnsupportedError
-from omb_py.core.options import Options
+from omb_py.core.options import ACTIVE, Options
 
-ACTIVE = ("pscw", "fence")
+
 INTEGERS = "bBhHiIlLqQ"
 """Codes of element types."""
 

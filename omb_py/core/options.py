@@ -30,6 +30,9 @@ VARIED_WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128)
 GROWTH = 2.0
 """The factor from one message size to the next, as in native OMB."""
 
+ACTIVE = ("pscw", "fence")
+"""Synchronizations of windows in which the target takes part."""
+
 OPERATIONS = ("recv", "barrier", "allreduce")
 """Operations that can report a failed rank."""
 

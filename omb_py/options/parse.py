@@ -15,7 +15,7 @@ from omb_py.buffers import PAGE
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import UsageError
 from omb_py.core.memory import Place
-from omb_py.core.options import DEFAULT_PERCENTILES, GROWTH, PIPELINED, Options
+from omb_py.core.options import ACTIVE, DEFAULT_PERCENTILES, GROWTH, PIPELINED, Options
 from omb_py.options.table import parameters
 from omb_py.results.output import check_output
 
@@ -46,7 +46,7 @@ def contradiction(o: Options) -> str | None:
          "--max-iterations limits --precision: name one, or use -i"),
         (o.validate and limited,
          "-c and --precision or --max-time exclude each other: leave out one"),
-        (o.target_busy is not None and o.window_sync in ("pscw", "fence"),
+        (o.target_busy is not None and o.window_sync in ACTIVE,
          "--target-busy is for targets that need not call MPI: choose -s flush, flush_local, "
          "lock or lock_all"),
         (o.file == "", "--file is empty: name a file that does not exist"),

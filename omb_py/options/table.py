@@ -13,7 +13,7 @@ from omb_py.core.dataclass import values
 from omb_py.core.datatypes import CONTIGUOUS
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import THREAD_LEVELS
-from omb_py.core.options import MAX_ITERATIONS, OPERATIONS, Options
+from omb_py.core.options import ACTIVE, MAX_ITERATIONS, OPERATIONS, Options
 from omb_py.core.text.units import MEBIBYTE
 from omb_py.options.option import Option, Row, traits
 from omb_py.options.types import (
@@ -50,7 +50,6 @@ HIGHEST_PROTOCOL = 5
 
 WINDOW_KINDS = ("create", "allocate", "dynamic", "shared")
 PASSIVE = ("lock", "flush", "flush_local", "lock_all")
-ACTIVE = ("pscw", "fence")
 COMPUTE_TARGETS = ("cpu", "gpu", "both")
 FORMATS = ("text", "csv", "json")
 
