@@ -23,7 +23,6 @@ from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.options import ACTIVE, Options
 
-
 INTEGERS = "bBhHiIlLqQ"
 """Codes of element types."""
 
