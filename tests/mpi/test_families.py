@@ -6,7 +6,8 @@ from itertools import product
 
 import pytest
 
-from omb_py.options.table import ACTIVE, PASSIVE, WINDOW_KINDS
+from omb_py.core.options import ACTIVE
+from omb_py.options.table import PASSIVE, WINDOW_KINDS
 from tests import ROOT
 from tests.helpers.battery import Battery, Line, completed, each_line, passes
 from tests.mpi.lines import CHECKED, MEASURED, QUICK, WITH_DATA, lines, named
