@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from omb_py.cli import debug_option
 from omb_py.core.errors import UsageError, needing
+from omb_py.core.text.status import status
 from omb_py.core.text.words import count, first_of
 from omb_py.results.metadata import Runs
 from omb_py.results.readers import Problem
@@ -141,7 +142,9 @@ def read(
     with needing("tables"):
         from omb_py.analysis import select, sources, table
 
-    results = table.load(paths, select.assumptions(assume))
+    with status() as say:
+        say(f"reading {', '.join(map(str, paths))}")
+        results = table.load(paths, select.assumptions(assume))
     note_problems(results.problems)
     apart = paths if names is not None else ()
     kinds = (results.rows, results.overhead, results.pairs)

@@ -25,11 +25,11 @@ from omb_py.cli.confirm import (
     confirm_options,
     confirmed,
     folder_for,
-    progress,
     refuse_without_jobs,
 )
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.mpi import launcher as launchers
+from omb_py.core.text.status import status
 from omb_py.core.text.units import parse_bytes
 from omb_py.options.parse import apart, named
 from omb_py.options.types import (
@@ -293,7 +293,7 @@ def from_turns(
         tables = [where(one, values["where"]) for one in rows.values()]
         return judge(*tables, names=list(values["names"]) or list(rows))
 
-    with folder_for(values["keep"]) as folder, progress() as say:
+    with folder_for(values["keep"]) as folder, status() as say:
         found = native.measure(turns, goal, folder, compared, say)
     names = list(values["names"]) or list(found.names)
     return found.points, names, native.reached(found, goal)

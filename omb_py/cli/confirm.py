@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,8 @@ from omb_py.cli.analysis_options import options, refuse_options
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher as launchers
 from omb_py.core.text.files import make_folder
-from omb_py.core.text.words import behind, count, printable
+from omb_py.core.text.status import status
+from omb_py.core.text.words import count
 from omb_py.options.types import Seconds, WholeNumber
 from omb_py.results.metadata import Runs
 
@@ -81,7 +81,7 @@ def confirmed(
         raise UsageError("--confirm starts jobs itself: run it without a launcher")
     if times is None or not failures:
         return again.Confirmed([*failures], [], [])
-    with folder_for(values["keep"]) as folder, progress() as say:
+    with folder_for(values["keep"]) as folder, status() as say:
         say(f"measuring {count(len(failures), 'failure')} again")
         way = again.Way(times, values["timeout"], values["again"], values["launcher"], folder)
         return again.confirm(failures, tables, runs, way)
@@ -112,12 +112,3 @@ def folder_for(keep: str | None) -> Iterator[Path]:
     except OSError as error:
         raise UsageError(f"--keep {keep}: {error.strerror or error}") from error
     yield path
-
-
-@contextmanager
-def progress() -> Iterator[Any]:
-    """Yield a function that shows the present step on stderr, if that is a terminal."""
-    from rich.console import Console
-
-    with Console(file=behind(sys.stderr)).status("") as status:
-        yield lambda text: status.update(printable(text))

@@ -152,8 +152,9 @@ def measure_launches(
     with needing("analysis"):
         from omb_py.analysis import overhead
         from omb_py.analysis.table import load
-        from omb_py.cli.confirm import folder_for, progress
+        from omb_py.cli.confirm import folder_for
         from omb_py.core.text import tables
+        from omb_py.core.text.status import status
         from omb_py.sweeps import native
 
     number = of_launches["launches"]
@@ -161,7 +162,7 @@ def measure_launches(
     command = [*native.find_launcher(of_launches["launcher"]), "-n", str(ranks), *native.OMB_PY]
     command += ["overhead", benchmark.name, *words, "--quiet"]
     notes: dict[str, str] = {}
-    with folder_for(None) as folder, progress() as say:
+    with folder_for(None) as folder, status() as say:
         file = Path(options.output or folder / "launches.csv")
         before = load(file).runs if file.exists() and not options.force else {}
         for one in range(1, number + 1):

@@ -14,6 +14,7 @@ from omb_py.cli.analysis_options import (
 from omb_py.cli.check import expected_option
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
+from omb_py.core.text.status import status
 
 
 @click.command("report")
@@ -55,6 +56,9 @@ def command(
 
     if expected is None and system is not None:
         raise UsageError("--system chooses one of --expected: name both, or leave it out")
-    page = report(read(paths, where, assume, names), title, statistic, expected, system)
+    results = read(paths, where, assume, names)
+    with status() as say:
+        say("drawing figures")
+        page = report(results, title, statistic, expected, system)
     files.write(output, page, "; name another file with --output")
     click.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB, open it in a browser", err=True)

@@ -18,6 +18,7 @@ from omb_py.cli.analysis_options import listed, note, output_options, read, refu
 from omb_py.cli.show import DATA, write_results
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.options import PIPELINED
+from omb_py.core.text.status import status
 from omb_py.core.text.units import parse_whole, size_text
 from omb_py.core.text.words import count
 from omb_py.options.types import SIZE_LIST, TextType, WholeNumber
@@ -347,7 +348,10 @@ def simulated(
         Simulation(network, nodes, partial(point.simulate, nodes))
         for network, nodes, point in wanted
     ]
-    return run_all(simulations, processes)
+    with status() as say:
+        return run_all(
+            simulations, processes, lambda done: say(f"{done} of {len(wanted)} simulations")
+        )
 
 
 def check(target: str | None, values: dict[str, Any]) -> None:

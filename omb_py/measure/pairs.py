@@ -28,6 +28,7 @@ from omb_py.measure.adapted import check_binding_options
 from omb_py.measure.conditions import CPU, SYS, content
 from omb_py.measure.launch import Launch
 from omb_py.measure.measurement import Kind, Measurement
+from omb_py.measure.progress import Progress
 from omb_py.measure.rows import MEGABYTE, MICROSECONDS, of_case
 from omb_py.measure.sampling import run_counted
 from omb_py.measure.turns import turns
@@ -189,7 +190,9 @@ class Pairs:
         iterations, warmup = self.benchmark.counts(self.options, case.size)
         plans = [measurement.plan(replace(case, rank=end, ranks=2))[0] for end in (0, 1)]
         found: dict[tuple[int, int], list[array[float]]] = {}
+        progress = Progress(repeats * len(self._rounds), "rounds", self.job.rank)
         for done, (_, number) in enumerate(turns(repeats, len(self._rounds)), 1):
+            progress.over(done - 1, f"measuring messages of {case.size} bytes")
             what = (self._rounds[number], plans, iterations, warmup)
             for sent in measurement.unstopped(case, partial(self._measure_round, *what))[0]:
                 found.setdefault((int(sent[0]), int(sent[1])), []).append(sent[2:])

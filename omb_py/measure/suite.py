@@ -29,6 +29,7 @@ from omb_py.core.text import files
 from omb_py.core.text.words import count
 from omb_py.measure.launch import Launch
 from omb_py.measure.parts import PartJob, on_part
+from omb_py.measure.progress import Progress
 from omb_py.measure.run import run
 from omb_py.results.columns import new_run
 from omb_py.results.writer import Writer
@@ -199,7 +200,9 @@ def run_entries(
     ]
     with job.agreement():
         summary = Summary(lines, summary_path if job.rank == 0 else None, clear)
+    progress = Progress(len(entries), "benchmarks", job.rank)
     for number, (entry, ranks) in enumerate(zip(entries, placed, strict=True)):
+        progress.over(number, f"measuring {entry.text}")
         with job.agreement():
             summary.update(number, outcome=UNDER_WAY)
         counter = RowCounter()

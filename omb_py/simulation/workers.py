@@ -30,8 +30,14 @@ class Simulation:
     task: Callable[[Run], Any]
 
 
-def run_all(simulations: Sequence[Simulation], processes: int) -> list[Any]:
+def run_all(
+    simulations: Sequence[Simulation],
+    processes: int,
+    done: Callable[[int], object] = lambda number: None,
+) -> list[Any]:
     """Return the results of simulations, with at most ``processes`` at a time.
+
+    ``done`` is given the number of those that are over, now and then.
 
     Those with the same nodes of a network share an engine in each process. Raises a task's
     exception, and `OmbError` if a process ends.
@@ -50,7 +56,10 @@ def run_all(simulations: Sequence[Simulation], processes: int) -> list[Any]:
     at_once = min(processes, len(jobs))
     with ProcessPoolExecutor(at_once, context, begin, max_tasks_per_child=1) as pool:
         try:
-            results = list(pool.map(work, jobs))
+            results = []
+            for found_in_one in pool.map(work, jobs):
+                results.append(found_in_one)
+                done(sum(map(len, results)))
         except BrokenProcessPool:
             why = "the process of a simulation was ended: is there enough memory?"
             raise OmbError(why) from None

@@ -17,6 +17,7 @@ from omb_py.sweeps.files import is_locked, moment
 from omb_py.sweeps.folder import FAILURES, Folder
 from omb_py.sweeps.points import SweepPoint, in_order, launched_together, split
 from omb_py.sweeps.reasons import listed
+from omb_py.sweeps.reporter import TimeLeft
 
 
 def show(job: BatchJob) -> None:
@@ -62,7 +63,7 @@ def show(job: BatchJob) -> None:
 
 
 def standing(folder: Folder, points: Sequence[SweepPoint]) -> Iterator[str]:
-    """Yield how a sweep stands: rows and time to go, jobs, launches, points with their reasons."""
+    """Yield how a sweep stands: rows and time left, jobs, launches, points with their reasons."""
     states = {point: folder.state(point) for point in points}
     left = {point: len(folder.missing(point)) for point in points}
     failed = [one for one in points if left[one] and states[one].outcome in FAILURES]
@@ -70,13 +71,14 @@ def standing(folder: Folder, points: Sequence[SweepPoint]) -> Iterator[str]:
     found = [f"{sum(map(folder.there, points))} of {sum(one.rows for one in points)} rows"]
     found += [f"{count(len(failed), 'point')} failed"] if failed else []
     found += [f"{len(never)} cannot be measured here"] if never else []
-    done = [one for state in states.values() for one in state.attempts if one.rows]
-    each = sum(one.seconds for one in done) / max(1, sum(one.rows for one in done))
-    to_last = duration(sum(left.values()) * each)
-    to_go = f"; about {to_last} to go" if each and any(left.values()) else ""
-    yield f"{', '.join(found)}{to_go}"
-    for number, state in jobs.states(folder.root).items():
-        yield f"job {number}: {state}"
+    time_left = TimeLeft()
+    for point, state in states.items():
+        for attempt in state.attempts:
+            time_left.add(point, attempt)
+    seconds = time_left.seconds(left)
+    yield ", ".join(found) + (f"; about {duration(seconds)} left" if seconds else "")
+    for number, standing_of_job in jobs.states(folder.root).items():
+        yield f"job {number}: {standing_of_job}"
     for point in points:
         scratch = folder.scratch(point)
         if scratch.exists() and is_locked(folder.lock(point.name)):

@@ -31,8 +31,7 @@ def run_sweep(
     launcher = launchers.select(machine.launcher, machine.name) if points else machine.launcher
     software = software_here(machine.environment) if points else Software()
     folder.prepare(job.sweep, machine, software, mix)
-    there = {point: folder.there(point) for point in plan.points}
-    reporter = Reporter(folder.root / "logs" / "sweep.output", plan.rows, there)
+    reporter = Reporter(folder, plan.points)
     with Stop(deadline).watching() as stop:
         larger, short = list[SweepPoint](), ""
         if points:
@@ -46,7 +45,8 @@ def run_sweep(
             reporter.say(f"note: {folder.root}/points/{name} is of no point in this plan")
         runner = Runner(job, folder, launcher, reporter, stop, launch_each=launch_each)
         runner.clear()
-        added = runner.run(points)
+        with reporter.bar():
+            added = runner.run(points)
         code = end(reporter, job, folder, stop, added, larger, short, runner)
         show_table(job, reporter)
         return code
@@ -111,7 +111,7 @@ def end(
         )
     given_up = [point for point in points if states[point].given_up]
     missing = {point: len(sizes) for point in points if (sizes := folder.missing(point))}
-    reporter.list_points(folder, given_up, "could not be measured here")
+    reporter.list_points(given_up, "could not be measured here")
     here = [point for point in missing if point not in {*larger}]
     others = bool(here) and all(point in runner.elsewhere for point in here)
     alone = [point for point in here if point not in runner.left_out]
@@ -124,9 +124,9 @@ def end(
         reporter.say(f"complete{but}: {job.show_command}")
         return LeftOutError.exit_code if given_up else code
     failed = [point for point in alone if states[point].outcome in (*FAILURES, REFUSED)]
-    reporter.list_points(folder, failed, "failed")
+    reporter.list_points(failed, "failed")
     lacking = [point for point in here if states[point].outcome == MISSING]
-    reporter.list_points(folder, lacking, "lacked a package, a device or a library")
+    reporter.list_points(lacking, "lacked a package, a device or a library")
     why = ""
     if stop:
         warned = stop.signal in (None, signal.SIGUSR1, signal.SIGUSR2)

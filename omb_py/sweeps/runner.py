@@ -241,7 +241,7 @@ class Runner:
                 if locks:
                     processes.clear(self._mark(point.name))
                 if not self.folder.missing(point):
-                    self.reporter.counts[point] = self.folder.there(point)
+                    self.reporter.look(point)
                 elif locks:
                     ours.append(point)
                 else:
@@ -348,7 +348,6 @@ class Runner:
             point,
             PointState(attempts=(*state.attempts, attempt), given_up=(*state.given_up, *lost)),
         )
-        self.reporter.counts[point] = self.folder.there(point)
         self.reporter.ended(point, attempt)
         if code == NoLibraryError.exit_code and excuse:
             raise OmbError(f"nothing can be measured here: {excuse}")  # nor any other point
@@ -363,6 +362,7 @@ class Runner:
         It is logged, and runs, in the folders of the first point. Several points are ``shared``.
         """
         point = points[0]
+        self.reporter.begins(points)
         scratch = self.folder.scratch(point)
         hosts = self._host_file(point)
         command = commands.command(points, self.folder, self.job.machine, self.launcher, hosts)

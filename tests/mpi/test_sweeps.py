@@ -613,7 +613,7 @@ def test_dead_node_costs_three_launches_and_is_named(tmp_path: Path, ends: str, 
     assert_names(line, f"5 points on 2 nodes x 1 rank {words} no route answer from node2.invalid")
     assert done.out.count(" failed, 0 rows") + done.out.count(" timed out, 0 rows") == 3
     shown = sweep.run("--dry-run").out
-    assert re.search(r"^4 of 21 rows, 3 points failed; about .* to go$", shown, re.M), shown
+    assert re.search(r"^4 of 21 rows, 3 points failed; about .* left$", shown, re.M), shown
     assert re.search(r"^3 points failed:\n  .*2 ranks on 2 nodes", shown, re.M), shown
     assert sweep.run().code == 1, "nothing was added"
 
@@ -669,9 +669,13 @@ def test_a_sweep_without_a_machine_is_measured_here_with_a_line_for_each_point(
     environment = {"PATH": f"{Path(mpi).parent}:{os.environ['PATH']}"}
     done = run([OMB_PY, "sweep", "./one.toml"], environment, tmp_path, timeout=60)
     assert (done.code, done.err) == (0, "")
-    begin, point, end = done.out.splitlines()
+    begin, launch, point, end = done.out.splitlines()
     assert begin.startswith("sweep one on local: 1 point, 2 rows, 0 of them there; ")
-    assert re.fullmatch(r"\[2/2\] bcast numpy buffer 2 ranks on 1 node, 2 rows in .* s", point)
+    assert launch == "measuring bcast numpy buffer 2 ranks on 1 node"
+    assert re.fullmatch(
+        r"\[1/1 points, 2/2 rows, .* s\] bcast numpy buffer 2 ranks on 1 node, 2 rows in .* s",
+        point,
+    )
     assert end == "complete: omb-py report sweeps/one-local"
 
 

@@ -138,7 +138,7 @@ def test_rows_measured_elsewhere_before_the_locks_are_not_measured_again(
     job = BatchJob(what, where, "mine", "here", plan=plan(what, where), folder=tmp_path / "mine")
     folder = Shared(job.root)
     folder.rows = rows
-    reporter = Reporter(tmp_path / "log", job.plan.rows, {})
+    reporter = Reporter(folder, job.plan.points)
     running = runner.Runner(job, folder, "srun", reporter, Stop())
     assert running.run(job.plan.points) is False
     log = tmp_path / "launches"
@@ -168,7 +168,7 @@ def test_point_that_a_signal_interrupts_is_stopped_and_has_not_failed(
     what, where = sweep(retries=0), machine(launcher="srun")
     job = BatchJob(what, where, "mine", "here", plan=plan(what, where), folder=tmp_path / "mine")
     folder = Folder(job.root)
-    reporter = Reporter(tmp_path / "log", job.plan.rows, {})
+    reporter = Reporter(folder, job.plan.points)
     running = runner.Runner(job, folder, "srun", reporter, StopAfter(begun))
     assert running.run(job.plan.points) is False
     (point,) = job.plan.points
