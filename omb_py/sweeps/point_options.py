@@ -14,6 +14,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.measure.sizes import asked_sizes, message_sizes
 from omb_py.options.parse import long_names
+from omb_py.options.table import rows
 from omb_py.sweeps.targets import parameters_of
 from omb_py.sweeps.toml import suggestion
 
@@ -59,9 +60,10 @@ def options_of(subject: str) -> dict[str, str]:
 def check(settings: tuple[Setting, ...], benchmark: str) -> None:
     """Raise `UsageError` for an option that the benchmark has not or a sweep may not set."""
     known = options_of(benchmark)
+    others = {row.long.removeprefix("--"): row.refused for _, row in rows()}
     allowed = sorted(name for name, refused in known.items() if not refused)
     for setting in settings:
-        if refused := known.get(setting.name):
+        if refused := known.get(setting.name, others.get(setting.name)):
             raise UsageError(f"option {setting.name!r} is not a configuration's: {refused}")
         if setting.value is False and f"no-{setting.name}" in allowed:
             raise UsageError(f"write no_{setting.name} = true instead of {setting.name} = false")
