@@ -91,7 +91,8 @@ seeds = $(if $(SEED),--sample-seed $(SEED) --randomly-seed $(SEED) --hypothesis-
 # crashes ends the run: pytest-xdist can wait forever for what takes its place.
 pytest = bin/python -m pytest -n auto --maxprocesses 8 --max-worker-restart 0 --dist loadgroup \
 	$(seeds)
-ON_OPEN_MPI := tests/mpi tests/tracing tests/hosts tests/chaos tests/schedulers/test_slurm_launches.py
+ON_RANKS := tests/mpi tests/apps/on_ranks tests/sweeps/on_ranks tests/tracing
+ON_OPEN_MPI := $(ON_RANKS) tests/hosts tests/chaos tests/schedulers/test_slurm_launches.py
 REST := long or exhaustive
 REST_ON_OPEN_MPI := $(REST) or (any_library and not every_library)
 NEEDING := ranks or aware or hosts or scheduler or browser or slow
@@ -126,7 +127,7 @@ test-all:
 
 test-abi: .venv-abi/.tested-with
 	.venv-abi/$(pytest) -m "not ($(REST_ON_OPEN_MPI))" \
-		tests/mpi tests/bindings tests/core tests/options tests/tracing
+		$(ON_RANKS) tests/bindings tests/core tests/options
 
 chaos: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
 	$(call venv,mpich)/bin/python -m tests.chaos --seeds 0:100

@@ -13,7 +13,7 @@ from tests.chaos.faults import ROW_BY_ROW, SWEEPS
 from tests.conftest import MPIEXEC, OMB_PY
 from tests.hosts.jobs import OPEN_MPI, launcher
 from tests.hosts.virtual_hosts import Hosts
-from tests.mpi.sweeping import MACHINE, SmallSweep, experiment
+from tests.sweeps.sweeping import MACHINE, SmallSweep, experiment
 
 TIMEOUT = 4
 """Seconds of ``--timeout``."""

@@ -17,9 +17,9 @@ from omb_py.core.datatypes import TYPES, Datatype, find_types
 from omb_py.core.errors import OmbError, UnsupportedError
 from omb_py.core.memory import Place
 from perf.launchers import Launcher, aware_launchers, on_two_ranks
+from tests.apps.on_ranks.test_applications import SMALL, problems
 from tests.conftest import Finished, Run, run, succeeded
 from tests.helpers.refusals import refuses
-from tests.mpi.test_applications import SMALL, problems
 
 NAMES = ("cupy", "numba", "pycuda", "torch")
 SIZED = [benchmark.name for benchmark in on_two_ranks()]

@@ -15,10 +15,10 @@ from omb_py.results.metadata import placed_ranks
 from tests.conftest import Finished, rows_of, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
 from tests.helpers.refusals import ENDED, assert_refused
+from tests.helpers.waiting import ended_by_timeout
 from tests.hosts.fixtures import FAR
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts
-from tests.mpi.test_failing_well import ended_by_timeout
 
 DELAY_US = FAR.delay * 1e6
 CHECKED = "-i 3 -x 1 -u 1 -c --sizes 8,20000"

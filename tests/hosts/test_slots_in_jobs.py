@@ -17,7 +17,7 @@ from tests.conftest import ENVIRONMENT, rows_of, run, succeeded
 from tests.hosts.jobs import OPEN_MPI
 from tests.hosts.test_sweep_over_hosts import OTHER_FILES, told
 from tests.hosts.virtual_hosts import Hosts
-from tests.mpi.sweeping import SmallSweep
+from tests.sweeps.sweeping import SmallSweep
 
 # The tests' own environment lets Open MPI ignore slots.
 SLOTS_COUNT = {"PRTE_MCA_rmaps_default_mapping_policy": ":nooversubscribe"}

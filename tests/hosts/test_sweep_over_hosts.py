@@ -22,7 +22,7 @@ from tests.hosts import network
 from tests.hosts.jobs import OPEN_MPI
 from tests.hosts.test_hosts import assert_nothing_left, comments
 from tests.hosts.virtual_hosts import Hosts, virtual_hosts
-from tests.mpi.sweeping import SmallSweep, toml
+from tests.sweeps.sweeping import SmallSweep, toml
 
 MACHINE = """\
 name = "two-hosts"

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from omb_py.core.errors import UsageError
 from tests.conftest import BIN, MPIEXEC, OMB_PY, Finished, Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, refused
 from tests.helpers.refusals import ANY_CODE, ENDED, assert_names, assert_refused, missing
+from tests.helpers.waiting import ended_by_timeout
 from tests.mpi.vendor import VENDOR
 
 FEW = ("-i", "2", "-x", "1")
@@ -124,18 +124,6 @@ def test_all_ranks_leave_out_what_one_has_no_memory_for(mpi: str, tmp_path: Path
     assert first == second
     unsaid = [name for name in names if "bytes here: lower -m" not in first.get(name, "")]
     assert not unsaid
-
-
-def ended_by_timeout(job: Callable[[int], Finished], stage: str) -> tuple[Finished, int]:
-    """A job with so short a timeout that it ends it, though not before all ranks are at a stage.
-
-    On a busy machine ranks need more of them to come so far.
-    """
-    for seconds in (1, 5, 25):
-        done = job(seconds)
-        if len(done.sentences) == 1 and stage in done.err:
-            break
-    return done, seconds
 
 
 def left_behind(text: str) -> list[str]:

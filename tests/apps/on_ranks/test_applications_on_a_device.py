@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.apps.on_ranks.test_applications import QUICK, SMALL, problems
 from tests.helpers.battery import Battery, Line, completed, each_line, line
 from tests.helpers.refusals import missing
-from tests.mpi.test_applications import QUICK, SMALL, problems
 
 ON_DEVICE = f"{QUICK} --buffer cupy"
 

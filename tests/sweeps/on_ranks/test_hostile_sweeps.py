@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run, rows_of
-from tests.mpi.sweeping import MACHINE, SmallSweep, toml
+from tests.sweeps.sweeping import MACHINE, SmallSweep, toml
 
 pytestmark = pytest.mark.any_library
 

@@ -25,7 +25,7 @@ from omb_py.tracing.recorder import library
 from tests.conftest import OMB_PY, rows_of, run, succeeded
 from tests.helpers.refusals import assert_names, assert_refused, missing
 from tests.helpers.waiting import wait_for
-from tests.mpi.sweeping import MACHINE, SmallSweep, experiment, kill
+from tests.sweeps.sweeping import MACHINE, SmallSweep, experiment, kill
 
 pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
 

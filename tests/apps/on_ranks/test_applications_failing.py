@@ -12,7 +12,7 @@ from tests.conftest import Run, rows_in_text, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, line, refused
 from tests.helpers.reading import objects
 from tests.helpers.refusals import ANY_CODE, ENDED, assert_refused
-from tests.mpi.test_failing_well import ended_by_timeout
+from tests.helpers.waiting import ended_by_timeout
 
 SMALL = ("--rows", "32", "--inner", "16", "--columns", "24", "--repeats", "2")
 
