@@ -8,7 +8,7 @@
 # make test-long         after make test, on MPICH: tests that take longer than a second or two,
 #                        among them every output that a page shows; with make test what .ci/run runs
 # make test-all          everything: what make test runs, then the other cases, then make chaos
-# make chaos             in ten minutes: 200 faults in real runs, 100 on each MPI: processes killed,
+# make chaos             in ten minutes: 200 faults in real runs, 100 on each MPI: processes stopped,
 #                        frozen, a full disk, a network that is gone, a clock that is set
 # make test-abi          tests of what calls MPI, with an mpi4py built for the MPI standard's ABI
 # make coverage          the lines and branches that make test reaches, ranks included, in per cent;

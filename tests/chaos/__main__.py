@@ -1,22 +1,17 @@
 """Injects the faults of a range of seeds: ``python -m tests.chaos --seeds 0:100``.
 
-Prints a line for each fault, then a table by kind; the exit code is 1 when anything was lost.
+Prints a line for each fault; the exit code is 1 when anything was lost.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.chaos.faults import Kind, draw
-from tests.chaos.injection import CannotInjectError, Outcome, inject
-from tests.hosts.jobs import OPEN_MPI
+from tests.chaos.faults import draw
+from tests.chaos.injection import CannotInjectError, inject
 from tests.hosts.virtual_hosts import CannotMakeHostsError
-
-LIBRARY = "Open MPI" if OPEN_MPI else "MPICH"
-HEADINGS = ("kind", "faults", "late", "ended", "lost", "went on", "longest")
 
 
 def seeds_of(text: str) -> range:
@@ -25,51 +20,16 @@ def seeds_of(text: str) -> range:
     return range(int(first), int(end or int(first) + 1))
 
 
-def tried(seed: int) -> Outcome | str:
-    """What came of the fault of a seed, said at once; why it cannot be where it cannot."""
+def loses(seed: int) -> bool:
+    """Whether the fault of a seed loses anything, after printing what came of it."""
     fault = draw(seed)
     try:
         outcome = inject(fault)
     except (CannotInjectError, CannotMakeHostsError) as error:
-        print(f"{seed:4} {fault.program:10} {fault}: skipped, {error}", flush=True)
-        return str(error)
-    print(line(outcome), flush=True)
-    return outcome
-
-
-def line(outcome: Outcome) -> str:
-    """An outcome in words."""
-    fault = outcome.fault
-    after = " > ".join(map(str, outcome.rows))
-    when = "too late" if outcome.late else f"{outcome.seconds:.1f} s"
-    ended = f"{when}, exit code {outcome.code}, rows {after}, next {outcome.next_code}"
-    said = f"{outcome.who}: {outcome.says[:90]}"
-    losses = "".join(f"\n       LOST: {loss}" for loss in outcome.losses)
-    return f"{fault.seed:4} {fault.program:10} {fault}: {ended}; {said}{losses}"
-
-
-def table(outcomes: Sequence[Outcome]) -> Iterable[str]:
-    """A line for each kind that there was: how many, and what came of them."""
-    yield f"| {' | '.join(HEADINGS)} |"
-    yield f"|{'---|' * len(HEADINGS)}"
-    for kind in Kind:
-        if of_kind := [one for one in outcomes if one.fault.kind is kind]:
-            yield row(kind.value, of_kind)
-    yield row(f"all, {LIBRARY}", outcomes)
-
-
-def row(name: str, outcomes: Sequence[Outcome]) -> str:
-    """A line of the table."""
-    cells = (
-        name,
-        str(len(outcomes)),
-        str(sum(one.late for one in outcomes)),
-        str(sum(one.code is not None for one in outcomes)),
-        str(sum(bool(one.losses) for one in outcomes)),
-        str(sum(one.next_code == 0 for one in outcomes)),
-        f"{max((one.seconds for one in outcomes), default=0):.1f} s",
-    )
-    return f"| {' | '.join(cells)} |"
+        print(f"{fault}: skipped, {error}", flush=True)
+        return False
+    print(outcome, flush=True)
+    return bool(outcome.losses)
 
 
 def main() -> int:
@@ -79,10 +39,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="runs at the same time")
     given = parser.parse_args()
     with ThreadPoolExecutor(given.jobs) as pool:
-        found = list(pool.map(tried, given.seeds))
-    outcomes = [one for one in found if isinstance(one, Outcome)]
-    print("", *table(outcomes), sep="\n")
-    return int(any(one.losses for one in outcomes))
+        lost = sum(pool.map(loses, given.seeds))
+    print(f"{len(given.seeds)} faults, {lost} with losses")
+    return int(lost > 0)
 
 
 if __name__ == "__main__":

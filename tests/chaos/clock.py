@@ -1,19 +1,14 @@
 """A clock that can be set for some processes alone.
 
 A library that is loaded before libc (``LD_PRELOAD``) adds the seconds in a file, which all these
-processes map, to what `clock_gettime` (of CLOCK_REALTIME), `gettimeofday`, `time` and
-`timespec_get` say. So Python, the ranks, launchers and MPI libraries see a step at the same moment,
-as of ``date --set``. What it does not cover: times that the kernel writes (of files), timers that
-the kernel ends at a time of day, and programs that ask the kernel without libc. CLOCK_MONOTONIC
-stays as it is: setting the clock does not change it on Linux either.
+processes map, to what libc's functions say of the time of day: they see a step at the same moment,
+as of ``date --set``. Times that the kernel writes, and CLOCK_MONOTONIC, stay as they are.
 """
 
 from __future__ import annotations
 
-import shutil
 import struct
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = r"""
@@ -69,32 +64,16 @@ int timespec_get(struct timespec *now, int base) {
 """
 
 
-@dataclass(frozen=True)
-class Clock:
-    """A clock for the processes that have ``environment``."""
-
-    library: Path
-    step: Path
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What makes a process see this clock."""
-        return {"LD_PRELOAD": str(self.library), "CHAOS_CLOCK": str(self.step)}
-
-    def set(self, seconds: int) -> None:
-        """Set it to so many seconds after the true time, or before if that is negative."""
-        with self.step.open("r+b") as file:
-            file.write(struct.pack("q", seconds))
-
-
-def make(folder: Path) -> Clock | None:
-    """A clock that shows the true time until it is set; None without a C compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        return None
-    source, library, step = folder / "clock.c", folder / "clock.so", folder / "clock.step"
-    source.write_text(SOURCE)
+def make(folder: Path, compiler: str) -> dict[str, str]:
+    """The environment of processes with a clock that shows the true time until it is set."""
+    library, step = folder / "clock.so", folder / "clock.step"
     step.write_bytes(bytes(8))
-    words = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"]
-    subprocess.run(words, check=True)
-    return Clock(library, step)
+    words = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), "-xc", "-", "-ldl"]
+    subprocess.run(words, input=SOURCE, text=True, check=True)
+    return {"LD_PRELOAD": str(library), "CHAOS_CLOCK": str(step)}
+
+
+def move(environment: dict[str, str], seconds: int) -> None:
+    """Set a clock to so many seconds after the true time, or before if that is negative."""
+    with open(environment["CHAOS_CLOCK"], "r+b") as file:
+        file.write(struct.pack("q", seconds))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -33,8 +34,7 @@ GONE_AFTER = 15.0
 FIRST_ROW = 60.0
 NEXT_START = 90.0
 PAUSE = 0.01
-ROOM = "16m"
-"""The size of a disk that has room again."""
+DISK = "16m"
 
 LAUNCHERS_SAY = re.compile(
     r"EXIT STRING: .*|BAD TERMINATION.*|mpiexec@.*|prterun noticed .*|prterun detected .*|"
@@ -58,32 +58,43 @@ class Outcome:
     """What came of a fault.
 
     ``late`` is whether it came when the run was over. It took ``seconds`` from the fault to the
-    end, with exit code ``code``, and ``says`` what ``who`` said. ``rows`` are those before the
-    fault, after it, and after the next start, which ended with ``next_code``. ``losses`` are
-    sentences on what should not be.
+    end, with exit code ``code``, and ``says`` is the sentence on it. ``rows`` are those before the
+    fault, after it, and after the next start. ``losses`` are sentences on what should not be.
     """
 
     fault: Fault
     late: bool
     seconds: float
     code: int | None
-    who: str
     says: str
     rows: tuple[int, int, int]
-    next_code: int | None
     losses: tuple[str, ...]
+
+    def __str__(self) -> str:
+        when = "too late" if self.late else f"{self.seconds:.1f} s"
+        after = " > ".join(map(str, self.rows))
+        losses = "".join(f"\n       LOST: {loss}" for loss in self.losses)
+        ended = f"{when}, exit code {self.code}, rows {after}"
+        return f"{self.fault}: {ended}; {self.says[:90]}{losses}"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a program runs: its environment, and how to undo what the fault does."""
+    """A program, where it runs: its environment, and its hosts if they are virtual."""
 
     program: Program
     environment: dict[str, str]
-    mark: str
     hosts: Hosts | None
-    clock: clock.Clock | None
-    outputs: Path
+
+    @property
+    def mark(self) -> str:
+        """The mark of its processes."""
+        return self.environment[processes.MARK]
+
+    @property
+    def outputs(self) -> Path:
+        """The folder of what it prints."""
+        return self.program.folder
 
 
 def inject(fault: Fault) -> Outcome:
@@ -92,23 +103,25 @@ def inject(fault: Fault) -> Outcome:
     Raises `CannotInjectError` where this machine cannot have such a fault.
     """
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(temporary_folder()))
+        # a short name, since sockets of MPI libraries may lie in it
+        temporary = tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(temporary))
         own = stack.enter_context(own_temporary_folder())
         hosts = stack.enter_context(virtual_hosts(2)) if fault.kind is Kind.NETWORK_LOST else None
         one = program(fault.program, folder, hosts)
         environment = own | ENVIRONMENT | {processes.MARK: folder.name}
         if hosts is not None:
             environment |= hosts.environment
-        if fault.kind in (Kind.DISK_FILLED, Kind.DISK_SMALL):
-            stack.enter_context(disk(one.results, fault.nbytes))
+        if fault.kind is Kind.DISK_FILLED:
+            stack.enter_context(disk(one.results))
             if fault.temporary:
                 environment["TMPDIR"] = str(one.results)
-        own_clock = clock.make(folder) if fault.kind is Kind.CLOCK_SET else None
-        if own_clock is not None:
-            environment |= own_clock.environment
-        elif fault.kind is Kind.CLOCK_SET:
-            raise CannotInjectError("a clock of its own needs a C compiler")
-        place = Place(one, environment, folder.name, hosts, own_clock, folder)
+        if fault.kind is Kind.CLOCK_SET:
+            compiler = shutil.which("cc")
+            if compiler is None:
+                raise CannotInjectError("a clock of its own needs a C compiler")
+            environment |= clock.make(folder, compiler)
+        place = Place(one, environment, hosts)
         try:
             return observe(fault, place)
         finally:
@@ -116,18 +129,11 @@ def inject(fault: Fault) -> Outcome:
 
 
 @contextmanager
-def temporary_folder() -> Iterator[str]:
-    """A folder for a run; its name is short, since sockets of MPI libraries may lie in it."""
-    with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as name:
-        yield name
-
-
-@contextmanager
-def disk(folder: Path, nbytes: int) -> Iterator[None]:
-    """A file system of so many bytes on a folder."""
-    words = ["mount", "-t", "tmpfs", "-o", f"size={nbytes}", "none", str(folder)]
+def disk(folder: Path) -> Iterator[None]:
+    """A small file system on a folder."""
+    words = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "none", str(folder)]
     if os.geteuid() != 0 or subprocess.run(words, capture_output=True, check=False).returncode:
-        raise CannotInjectError("a small disk needs root, and a mount of tmpfs")
+        raise CannotInjectError("a disk of its own needs root, and a mount of tmpfs")
     try:
         yield
     finally:
@@ -137,61 +143,47 @@ def disk(folder: Path, nbytes: int) -> Iterator[None]:
 def observe(fault: Fault, place: Place) -> Outcome:
     """What comes of a fault."""
     one = place.program
-    heal: Callable[[], None] = nothing
     with started(place, "first") as process:
-        if fault.from_the_start:
-            late = False
-            heal = partial(enlarge, one.results)
-        else:
-            wait_for_rows(fault, one, process)
-            late = process.poll() is not None
-        before = one.records()
-        rows = one.rows()
-        if not fault.from_the_start and not late:
-            found = strike(fault, place, process)
-            late, heal = found is None, found or heal
+        wait_for_rows(fault, one, process)
+        over = process.poll() is not None
+        before, rows = one.records(), one.rows()
+        heal = None if over else strike(fault, place, process)
         began = time.monotonic()
         limit = patience(fault, one)
         with suppress(subprocess.TimeoutExpired):
             process.wait(limit)
         seconds = time.monotonic() - began
         code = process.poll()
-        if code is None:
-            process.kill()
-            process.wait()
     losses = [] if code is not None else [f"it did not end within {limit:.0f} s"]
-    who, says = sentence(place.outputs, "first", code)
-    losses += judge(one, code, bool(who) or is_silent(fault, one), place)
+    says = sentence(place.outputs, "first", code)
+    losses += judge(one, code, bool(says) or is_silent(fault, one), place)
     losses += kept(one, before)
     # nobody reaches the other host, so only what is on the launcher's can be gone
     losses += remains(place, place.hosts.hosts[1] if place.hosts else None)
     after = one.rows()
-    heal()
+    if heal is not None:
+        heal()
     # TCP tries again at intervals that double: once more within the time that it was cut off
     losses += remains(place, seconds=GONE_AFTER + seconds) if place.hosts else []
     with started(place, "next") as process:
-        try:
-            next_code = process.wait(NEXT_START)
-        except subprocess.TimeoutExpired:
-            next_code = None
-            process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(NEXT_START)
+        next_code = process.poll()
     if next_code != 0:
-        reason = sentence(place.outputs, "next", next_code)[1]
+        reason = sentence(place.outputs, "next", next_code)
         losses.append(f"the next start ended with {next_code}: {reason}")
     losses += kept(one, before)
     losses += complete(one, after)
     losses += remains(place)
-    return Outcome(
-        fault, late, seconds, code, who, says, (rows, after, one.rows()), next_code, tuple(losses)
-    )
+    found = (rows, after, one.rows())
+    return Outcome(fault, heal is None, seconds, code, says, found, tuple(losses))
 
 
 def patience(fault: Fault, one: Program) -> float:
     """Seconds within which a run ends after a fault, by what it says of its limits."""
     if fault.kind is Kind.NETWORK_LOST and one.sweeps:
         return 4 * one.limit + SLACK  # of two points, in one launch and each by itself
-    endless = one.limit == float("inf")
-    return (0 if endless else one.limit) + SLACK
+    return one.limit + SLACK
 
 
 @contextmanager
@@ -232,8 +224,7 @@ def strike(
 ) -> Callable[[], None] | None:
     """Cause the fault; what undoes it, or None where the run was over before."""
     if fault.kind is Kind.CLOCK_SET:
-        assert place.clock is not None
-        place.clock.set(fault.step)
+        clock.move(place.environment, fault.step)
     elif fault.kind is Kind.DISK_FILLED:
         return fill(place.program.results)
     elif fault.kind is Kind.NETWORK_LOST:
@@ -257,13 +248,10 @@ def nothing() -> None:
 
 def choose(fault: Fault, place: Place, process: subprocess.Popen[bytes]) -> int | None:
     """The process that a signal is for, once it is there; None where the run ends before."""
-    if fault.kind in (Kind.SWEEP_KILLED, Kind.STOPPED):
+    if fault.kind is Kind.STOPPED:
         return process.pid if process.poll() is None else None
     among = {
-        Kind.RANK_KILLED: processes.ranks,
         Kind.RANK_FROZEN: processes.ranks,
-        Kind.CHILD_KILLED: processes.children_of_ranks,
-        Kind.LAUNCHER_KILLED: processes.launchers,
         Kind.LAUNCHER_FROZEN: processes.launchers,
     }[fault.kind]
     while process.poll() is None:
@@ -282,30 +270,16 @@ def fill(folder: Path) -> Callable[[], None]:
     return filler.unlink
 
 
-def enlarge(folder: Path) -> None:
-    """Make a disk large enough."""
-    subprocess.run(["mount", "-o", f"remount,size={ROOM}", str(folder)], check=True)
-
-
-SHELLS_SIGNALS = 128
-"""What shells and launchers add to the number of a signal for an exit code."""
-
-
-def sentence(folder: Path, name: str, code: int | None) -> tuple[str, str]:
-    """Who said what of a run's end: omb-py, its sweep, the launcher, or the shell of a signal."""
-    text = "".join(
-        (folder / f"{name}.{stream}").read_text(errors="replace") for stream in ("err", "out")
-    )
-    for who, pattern in (("omb-py", OURS), ("sweep", SWEEPS_SAY), ("launcher", LAUNCHERS_SAY)):
-        for line in text.splitlines():
-            if found := pattern.search(line):
-                return who, found[0]
+def sentence(folder: Path, name: str, code: int | None) -> str:
+    """What is said of a run's end: by omb-py, its sweep, the launcher, or the shell of a signal."""
+    streams = [folder / f"{name}.{stream}" for stream in ("err", "out")]
+    lines = "".join(path.read_text(errors="replace") for path in streams).splitlines()
+    for pattern in (OURS, SWEEPS_SAY, LAUNCHERS_SAY):
+        if said := next(filter(None, map(pattern.search, lines)), None):
+            return said[0]
     if code is not None and code < 0:
-        return "shell", signal.strsignal(-code) or f"signal {-code}"
-    if code is not None and OPEN_MPI and code - SHELLS_SIGNALS in signal.valid_signals():
-        # now and then its launcher says nothing of a rank that a signal killed while MPI starts
-        return "exit code", signal.strsignal(code - SHELLS_SIGNALS) or ""
-    return "", ""
+        return signal.strsignal(-code) or f"signal {-code}"
+    return ""
 
 
 def is_silent(fault: Fault, one: Program) -> bool:
@@ -366,11 +340,7 @@ def remains(
     place: Place, unreachable: Host | None = None, seconds: float = GONE_AFTER
 ) -> list[str]:
     """What of a run is still there a while after its end, but for a host's; it is ended."""
-    host = (
-        ""
-        if unreachable is None
-        else os.readlink(f"/proc/{unreachable.process}/ns/pid_for_children")
-    )
+    host = os.readlink(f"/proc/{unreachable.process}/ns/pid_for_children") if unreachable else ""
     left = processes.left(place.mark, seconds, host)
     found = [f"left behind: {one.name} {one.pid}" for one in left]
     processes.end(left)

@@ -61,12 +61,6 @@ def ranks(found: list[Process]) -> list[Process]:
     return [one for one in found if one.ranked and one.parent in parents]
 
 
-def children_of_ranks(found: list[Process]) -> list[Process]:
-    """What ranks started: a watchdog, say."""
-    ranked = {process.pid for process in ranks(found)}
-    return [one for one in found if one.parent in ranked]
-
-
 def launchers(found: list[Process]) -> list[Process]:
     """The launcher, and what it started on this host."""
     return [one for one in found if one.name in LAUNCHERS]

@@ -6,7 +6,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.chaos.faults import ROW_BY_ROW, SWEEPS
@@ -35,7 +35,7 @@ class Program:
     """A command that adds rows to tables.
 
     ``planned`` rows are there in the end; ``limit`` is the seconds after which the command itself
-    ends what makes no progress, infinite where it has no such limit.
+    ends what makes no progress.
     """
 
     command: list[str]
@@ -113,26 +113,18 @@ def program(name: str, folder: Path, hosts: Hosts | None) -> Program:
     found = sweep(name, folder, hosts) if name in SWEEPS else launched(name, folder, hosts)
     if hosts is None:
         return found
-    command = hosts.first.inside(found.command, folder)
-    return Program(command, folder, found.planned, found.limit, found.sweeps)
+    return replace(found, command=hosts.first.inside(found.command, folder))
 
 
 def launched(name: str, folder: Path, hosts: Hosts | None) -> Program:
     """A program that a launcher starts with two ranks."""
     start = [MPIEXEC, "-n", "2"] if hosts is None else launcher(2, 1, ("PYTHONPATH",))
     output = ["--output", f"{RESULTS}/rows.{'json' if name == 'allreduce' else 'csv'}"]
-    limit = ["--timeout", str(TIMEOUT)]
+    words = f"--sizes {SIZES} -i {PACE['iterations']} --max-time 0.06".split()
     if name == "matmul":
         words = [word for option in MATRICES.items() for word in (f"--{option[0]}", f"{option[1]}")]
-        words, planned = [*words, *limit, *output, "-q"], 1
-    else:
-        words = f"--sizes {SIZES} -i {PACE['iterations']} --max-time 0.06".split()
-        words, planned = [*words, *limit, *output, "-q"], ROW_BY_ROW[name]
-    command = [*start, OMB_PY, name, *words]
-    if name == "file_write":  # the file of a job that was killed stays, and the next one says so
-        command += ["--file", f"{RESULTS}/data"]
-        command = ["sh", "-c", f'rm -f {RESULTS}/data; exec "$@"', "-", *command]
-    return Program(command, folder, planned, TIMEOUT, sweeps=False)
+    command = [*start, OMB_PY, name, *words, "--timeout", str(TIMEOUT), *output, "-q"]
+    return Program(command, folder, ROW_BY_ROW.get(name, 1), TIMEOUT, sweeps=False)
 
 
 def sweep(name: str, folder: Path, hosts: Hosts | None) -> Program:
