@@ -7,21 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from packaging.requirements import Requirement
 
 from omb_py.benchmarks import all_benchmarks
-from omb_py.core import VERSION
-from omb_py.results.columns import Row
 from tests import ROOT
 from tests.conftest import BIN, run, succeeded
 from tests.helpers.figures_of_merit import Figure, extract
 from tests.helpers.reading import objects
-from tests.helpers.recipes import Recipe, ramble_application
-from tests.packages import project
+from tests.packages.recipes import Recipe, ramble_application
 
-FOLDER = ROOT / "contrib" / "ramble"
-REPOSITORY = FOLDER / "repos" / "omb_py"
+APPLICATION = ROOT / "contrib" / "ramble" / "repos" / "omb_py" / "applications" / "omb-py"
 WORKLOADS = {
     "latency": {"Latency", "P50 of Iterations", "P99 of Iterations"},
     "mbw_mr": {"Bandwidth", "Message Rate"},
@@ -34,7 +28,7 @@ WORKLOADS = {
 
 @pytest.fixture(scope="module")
 def application() -> Recipe:
-    return ramble_application(REPOSITORY / "applications" / "omb-py" / "application.py")
+    return ramble_application(APPLICATION / "application.py")
 
 
 def variables(application: Recipe, workload: str) -> dict[str, str]:
@@ -79,39 +73,6 @@ def test_workloads_are_the_benchmarks_of_native_omb(application: Recipe) -> None
     assert {one.options["executable"] for one in application.named("workload")} == {"measure"}
 
 
-def test_figures_are_columns_of_the_rows(application: Recipe) -> None:
-    columns = [column for column, _ in application.namespace["FIGURES"].values()]
-    assert [name for name in columns if name not in Row.columns] == []
-
-
-def test_pip_installs_a_wheel_and_not_the_project_of_that_name_on_pypi(application: Recipe) -> None:
-    (found,) = application.named("software_spec")
-    assert found.when == ("package_manager_family=pip",)
-    ramble = yaml.safe_load((FOLDER / "ramble.yaml").read_text())["ramble"]
-    wheel = ramble["variables"]["omb_py_wheel"]
-    assert Path(wheel).name == f"omb_python-{VERSION}-py3-none-manylinux_2_17_x86_64.whl"
-    for spec in (found.options["pkg_spec"], ramble["software"]["packages"]["omb-py"]["pkg_spec"]):
-        requirement = Requirement(spec.replace("{omb_py_wheel}", wheel))
-        assert (requirement.name, requirement.url) == ("omb-python", f"file://{wheel}")
-        assert requirement.extras <= set(project()["optional-dependencies"])
-
-
-def test_the_workspace_names_what_the_application_has(application: Recipe) -> None:
-    ramble = yaml.safe_load((FOLDER / "ramble.yaml").read_text())["ramble"]
-    ((name, one),) = ramble["applications"].items()
-    assert name == application.namespace["OmbPy"].name
-    known = {one.arguments[0] for one in application.named("workload")}
-    assert set(one["workloads"]) <= known
-    for workload, settings in one["workloads"].items():
-        for experiment in settings["experiments"].values():
-            own = set(experiment["variables"]) - {"processes_per_node"}
-            assert own <= set(variables(application, workload))
-    assert ramble["software"]["environments"][name]["packages"] == list(
-        ramble["software"]["packages"]
-    )
-    assert yaml.safe_load((REPOSITORY / "repo.yaml").read_text())["repo"]["namespace"] == "omb_py"
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_figures_are_found(application: Recipe, mpi: str, tmp_path: Path, workload: str) -> None:
@@ -134,8 +95,3 @@ def test_figures_are_found(application: Recipe, mpi: str, tmp_path: Path, worklo
             assert float(found[size, name]) == row[column]
     assert found["", "Version"]
     assert found["", "MPI Library"]
-
-
-def test_a_file_that_stops_early_is_no_success(application: Recipe) -> None:
-    (criterion,) = application.named("success_criteria")
-    assert not re.match(criterion.options["match"], '{"benchmark": "latency", "percentiles": {}},')

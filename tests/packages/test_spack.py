@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 
 from tests import ROOT
 from tests.conftest import BIN
-from tests.helpers.recipes import Recipe, installed, spack_package
 from tests.packages import project
+from tests.packages.recipes import Recipe, installed, spack_package
 
-REPOSITORY = ROOT / "contrib" / "spack"
-RECIPE = REPOSITORY / "packages" / "py-omb-python" / "package.py"
+RECIPE = ROOT / "contrib" / "spack" / "packages" / "py-omb-python" / "package.py"
 EXTRAS = {"+sweep": "sweep", "+analysis": "analysis", "+cuda": "cu12"}
 """Each variant's extra of pyproject.toml."""
 NOT_IN_SPACK = {"numba-cuda"}
@@ -66,28 +64,6 @@ def test_versions_that_the_project_excludes_are_in_conflict(recipe: Recipe) -> N
     }
     assert excluded
     assert excluded <= {one.arguments[0] for one in recipe.named("conflicts")}
-
-
-def test_licence_and_summary_are_the_project_s(recipe: Recipe) -> None:
-    (licence,) = recipe.named("license")
-    assert licence.arguments == (project()["license"],)
-    assert project()["description"] in str(recipe.namespace["PyOmbPython"].__doc__)
-
-
-def test_it_is_built_from_this_checkout(recipe: Recipe) -> None:
-    assert recipe.namespace["PyOmbPython"].git == ROOT.as_uri()
-
-
-def test_the_repository_has_what_spack_lacks() -> None:
-    assert yaml.safe_load((REPOSITORY / "repo.yaml").read_text()) == {
-        "repo": {"namespace": "omb_py"}
-    }
-    package = spack_package(REPOSITORY / "packages" / "py-plotext" / "package.py")
-    (plotext,) = package.named("version")
-    requirements = map(Requirement, project()["optional-dependencies"]["analysis"])
-    (wanted,) = (one for one in requirements if one.name == "plotext")
-    assert plotext.arguments[0] in wanted.specifier
-    assert len(plotext.options["sha256"]) == 64
 
 
 @pytest.mark.parametrize("name", TESTS)
