@@ -215,17 +215,98 @@ def every_one_sided_call() -> None:
 
 
 def every_access_to_a_file() -> None:
+    block, ranks = 4096, world.size
+    data, space = bytearray([me + 1] * block), bytearray(block)
+
+    def at(number: int) -> int:
+        """Where this rank's block stands among the blocks of all ranks."""
+        return (number * ranks + me) * block
+
+    def wait(request: MPI.Request) -> None:
+        request.Wait()
+        expect("Wait")
+
+    def meet() -> None:
+        world.Barrier()
+        expect("Barrier", 0)
+
+    def seek(shared: str = "") -> None:
+        getattr(file, f"Seek{shared}")(0)
+        expect(f"File_seek{shared}")
+
+    def view(offset: int) -> None:
+        file.Set_view(offset, MPI.BYTE, MPI.BYTE, "native")
+        expect("File_set_view")
+
     file = MPI.File.Open(world, "data", MPI.MODE_CREATE | MPI.MODE_RDWR)
     expect("File_open")
-    file.Write_at_all(24 * me, three)
-    expect("File_write_at_all", 24)
-    file.Iwrite_at(24 * me, three).Wait()
-    expect("File_iwrite_at", 24)
-    expect("Wait")
-    file.Read_at(24 * me, three)
-    expect("File_read_at", 24)
+    file.Preallocate(2 * ranks * block)
+    expect("File_preallocate")
+    file.Set_size(2 * ranks * block)
+    expect("File_set_size")
+    file.Set_atomicity(False)
+    expect("File_set_atomicity")
+    for way, buffer in (("write", data), ("read", space)):
+        name = way.capitalize()
+        for where in ("_at", "_at_all"):
+            getattr(file, f"{name}{where}")(at(0), buffer)
+            expect(f"File_{way}{where}", block)
+            wait(getattr(file, f"I{way}{where}")(at(1), buffer))
+            expect(f"File_i{way}{where}", block)
+        getattr(file, f"{name}_at_all_begin")(at(0), buffer)
+        getattr(file, f"{name}_at_all_end")(buffer)
+        expect(f"File_{way}_at_all_begin", block)
+        expect(f"File_{way}_at_all_end")
+        view(me * block)
+        for where in ("", "_all"):
+            seek()
+            getattr(file, f"{name}{where}")(buffer)
+            expect(f"File_{way}{where}", block)
+            seek()
+            wait(getattr(file, f"I{way}{where}")(buffer))
+            expect(f"File_i{way}{where}", block)
+        seek()
+        getattr(file, f"{name}_all_begin")(buffer)
+        getattr(file, f"{name}_all_end")(buffer)
+        expect(f"File_{way}_all_begin", block)
+        expect(f"File_{way}_all_end")
+        view(0)
+        for where in ("_shared", "_ordered"):
+            seek("_shared")
+            getattr(file, f"{name}{where}")(buffer)
+            expect(f"File_{way}{where}", block)
+            meet()
+        seek("_shared")
+        wait(getattr(file, f"I{way}_shared")(buffer))
+        expect(f"File_i{way}_shared", block)
+        meet()
+        seek("_shared")
+        getattr(file, f"{name}_ordered_begin")(buffer)
+        getattr(file, f"{name}_ordered_end")(buffer)
+        expect(f"File_{way}_ordered_begin", block)
+        expect(f"File_{way}_ordered_end")
+        file.Sync()
+        expect("File_sync")
+        meet()
+    size = file.Get_size()
+    expect("File_get_size")
+    status = MPI.Status()
+    file.Read_at(size - 100, space)  # only so many are left
+    expect("File_read_at", 100)
+    file.Read_at(size - 100, space, status)
+    expect("File_read_at", 100)
+    assert status.Get_count(MPI.BYTE) == 100
+    file.Read_at(size, space)
+    expect("File_read_at", 0)
+    file.Write_at(at(0), [data, MPI.BYTE], status=status)
+    expect("File_write_at", block)
+    assert status.Get_count(MPI.BYTE) == block
     file.Close()
     expect("File_close")
+    meet()
+    if me == 0:
+        MPI.File.Delete("data")
+        expect("File_delete")
 
 
 every_message()

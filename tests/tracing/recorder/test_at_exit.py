@@ -189,20 +189,6 @@ comm.recv(source=1)
     assert not aborted.complete
 
 
-def test_the_programs_own_hook_shows_its_exception(tmp_path: Path) -> None:
-    text = """
-import sys
-from mpi4py import MPI
-def hook(kind, error, trace): print("hook", kind.__name__, flush=True)
-sys.excepthook = hook
-raise KeyError("hidden")
-"""
-    done = profiled(tmp_path, 1, text)
-    assert done.code == 1
-    assert done.out.split() == ["hook", "KeyError"]
-    assert "Traceback" not in done.err
-
-
 def test_an_exit_code_under_mpi4py_ends_the_job(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         "import sys\nfrom mpi4py import MPI\n"

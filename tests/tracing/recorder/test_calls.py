@@ -13,7 +13,6 @@ import pytest
 from omb_py.tracing.recorder import library
 from omb_py.tracing.records.layout import BETWEEN, WORLD, EventKind
 from omb_py.tracing.records.reading import RankRecord
-from omb_py.tracing.records.routines import Role, role
 from tests.conftest import OMB_PY, run, succeeded
 from tests.tracing.fixtures import Profiled, calls_of, succeeded_records
 from tests.tracing.made_records import communicator_key
@@ -49,25 +48,19 @@ def test_every_call_is_counted_with_its_bytes(
     profile = profiled(2, "-q", *options, str(PROGRAMS / "every_call.py"))
     assert profile.job.err == ""
     for rank, record in enumerate(succeeded_records(profile)):
-        assert calls_of(record) == json.loads((tmp_path / f"expected-{rank}.json").read_text())
+        expected = json.loads((tmp_path / f"expected-{rank}.json").read_text())
+        assert calls_of(record) == expected
         times = record.cells
         assert (times["least_ns"] <= times["greatest_ns"]).all()
         assert (times["greatest_ns"] <= times["ns"]).all()
         assert times["ns"].sum() < record.elapsed_s * 1e9
         assert (len(record.events) > 0) == (options == EVENTS)
-    assert len(profile.records) == 2
-
-
-def test_every_call_of_a_file_is_counted_with_its_bytes(profiled: Profiled, tmp_path: Path) -> None:
-    for record in succeeded_records(profiled(2, *EVENTS, str(PROGRAMS / "file_calls.py"))):
-        expected = json.loads((tmp_path / f"expected-{record.rank}.json").read_text())
-        found = {name: one for name, one in calls_of(record).items() if role(name) is Role.FILE}
-        assert found == expected
+        done = record.events[record.events["kind"] == EventKind.DONE]
         begun = ("MPI_File_iread", "MPI_File_iwrite")
-        done = (event for event in record.events if event["kind"] == EventKind.DONE)
-        assert Counter(record.name(event["name"]) for event in done) == {
-            name: calls for name, (calls, _) in expected.items() if name.startswith(begun)
-        }
+        names = Counter(map(record.name, done["name"]))
+        of_files = {name: calls for name, (calls, _) in expected.items() if name.startswith(begun)}
+        assert of_files.items() <= names.items() or options != EVENTS
+    assert len(profile.records) == 2
 
 
 LINES = """

@@ -17,10 +17,8 @@ from omb_py.tracing.recorder.wrappers import (
     HAND_WRITTEN,
     declarations,
     declared_wrappers,
-    definition,
     wrappers,
 )
-from omb_py.tracing.records import layout
 from omb_py.tracing.records.routines import COLLECTIVES, Role, base, nonblocking, role
 from tests.conftest import BIN
 from tests.helpers.refusals import refuses
@@ -41,7 +39,6 @@ double MPI_Wtime(void);
 int MPI_Finalize(void);
 int PMPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 """
-LARGE = "int MPI_Send_c(const void *b, MPI_Count n, MPI_Datatype t, int d, int g, MPI_Comm c);\n"
 
 
 def test_a_header_tells_its_functions() -> None:
@@ -85,24 +82,9 @@ def test_no_text_makes_the_reader_of_headers_fail(text: str) -> None:
     declarations(f"int MPI_{text}({text});\n{text}")
 
 
-def test_large_counts_are_wrapped_as_declared() -> None:
-    assert "MPI_Send_c" not in compilation.generated(declarations(HEADER))[compilation.LIBRARY]
-    text = "".join(compilation.generated(declarations(HEADER + LARGE)).values())
-    assert "int MPI_Send_c(const void * buf, MPI_Count count, " in text
-    assert "int result = PMPI_Send_c(buf, count, datatype, dest, tag, comm);" in text
-    assert '"MPI_Send_c"' not in text  # it is recorded as MPI_Send
-
-
 def test_a_function_with_other_parameters_is_left_alone() -> None:
     declared = declarations("int MPI_Barrier(MPI_Comm comm, int more);")
     assert list(declared_wrappers(declared)) == []
-
-
-def test_a_wrapper_calls_once_and_returns_what_was_returned() -> None:
-    ((wrapper, function),) = declared_wrappers(declarations("int MPI_Barrier(MPI_Comm comm);"))
-    text = definition(wrapper, function)
-    assert text.count("PMPI_Barrier(comm)") == 1
-    assert text.rstrip().endswith("return result;\n}")
 
 
 def test_all_that_moves_data_or_waits_is_recorded() -> None:
@@ -119,29 +101,6 @@ def test_all_that_moves_data_or_waits_is_recorded() -> None:
     for name in begun - {"Parrived", "Comm_idup", "Comm_idup_with_info"}:
         assert nonblocking(f"MPI_{name}") or name.startswith("File_i"), name
     assert not recorded & {"MPI_Comm_rank", "MPI_Type_size", "MPI_Get_count", "MPI_Wtime"}
-
-
-@pytest.mark.parametrize("part", [layout.HEADER, layout.CELL, layout.EVENT])
-def test_structures_in_c_are_those_of_the_layout(part: tuple[tuple[str, str], ...]) -> None:
-    text = compilation.structure("part", part)
-    assert f"sizeof(struct part) == {layout.fixed(part).size}" in text
-    names = [line.split()[1].strip(";").split("[")[0] for line in text.splitlines()[1:-2]]
-    assert names == [name for name, _ in part]
-    # no gaps: wide fields stand at multiples of their width
-    for name, at in layout.offsets(part).items():
-        assert at % min(layout.TYPES[dict(part)[name]], 8) == 0
-
-
-def test_constants_in_c_are_those_of_python() -> None:
-    lines = compilation.constants()
-    for name, number in (("CALL", 1), ("DONE", 2), ("ARRIVED", 3), ("NOBODY", -1), ("BETWEEN", -1)):
-        assert f"#define {name} ({number})" in lines
-    assert f"#define FNV_START UINT64_C({0xCBF29CE484222325})" in lines
-    assert '#define STARTED " (started)"' in lines
-    source = "".join(path.read_text() for path in UNITS)
-    for line in lines:
-        assert f"define {line.split()[1]} " not in source
-        assert f"{line.split()[1]} = " not in source
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)

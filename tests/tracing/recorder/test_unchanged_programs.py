@@ -63,6 +63,11 @@ def f(): raise KeyError("of all")
 try: f()
 except KeyError as error: raise ValueError("after") from error
 """,
+    "hooks": f"""
+{MPI}import sys
+sys.excepthook = lambda kind, error, trace: print("hook", kind.__name__)
+raise KeyError("hidden")
+""",
     "does not compile": "x = = 1\n",
     "exits": f"{MPI}import sys\nsys.exit(f'text {{rank}}')\n",
     "executes": "exec('def f(): raise OSError(1)'); exec('b = 2'); print(b); f()\n",
@@ -89,7 +94,7 @@ thread.join()
 """,
 }
 
-FAILING = ("annotations", "fails", "does not compile", "exits", "executes")
+FAILING = ("annotations", "fails", "hooks", "does not compile", "exits", "executes")
 
 MODULES = {
     "package/__init__.py": "import sys\nprint(__name__, sys.argv, sys.path[0])\n",
