@@ -9,7 +9,6 @@ import pytest
 import omb_py
 from tests.conftest import Run, succeeded
 from tests.helpers.battery import Battery, Line, completed, each_line, line
-from tests.helpers.refusals import assert_refused
 
 LINES = [
     line(5, "allreduce --congestor alltoall:4K --sizes 8,64 -i 12 -x 2 --rounds 6"),
@@ -50,28 +49,3 @@ def test_impact_of_congestion_is_in_the_file(mpiexec: Run, tmp_path: Path) -> No
     assert {*rows.group} == {"1-2"}
     assert cells[0] == "8"
     assert float(cells[3]) == pytest.approx(rows.impact[1], abs=0.005)
-
-
-@pytest.mark.long
-@pytest.mark.every_library
-@pytest.mark.parametrize(
-    ("ranks", "words", "code", "sentence"),
-    [
-        (3, "--congestor alltoall --split 1", 2, "--split 1 group: more ranks"),
-        (2, "--congestor alltoall", 2, "--split: 2 ranks at most 1 group of 2"),
-        (3, "--congestor bw --split 0-1,2", 2, "group 2 of 2 rank 2 alone"),
-        (5, "--congestor bw --split 3-4,0-2", 2, "bw exactly 2 ranks, 3"),
-        (4, "--congestor alltoall:1G", 2, "--congestor alltoall:1073741824 4294967296"),
-        (
-            5,
-            "--congestor bcast:8 --split 2-4,0-1 --binding raising",
-            1,
-            "RuntimeError: the network is on fire",
-        ),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(
-    mpiexec: Run, ranks: int, words: str, code: int, sentence: str
-) -> None:
-    job = mpiexec(ranks, "allreduce", *words.split(), "--sizes", "4", timeout=60)
-    assert_refused(job, code, sentence)

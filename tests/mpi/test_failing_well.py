@@ -16,96 +16,12 @@ from omb_py.benchmarks import all_benchmarks
 from omb_py.core import mpi
 from omb_py.core.errors import UsageError
 from tests.conftest import BIN, MPIEXEC, OMB_PY, Finished, Run, rows_of, run, succeeded
-from tests.helpers.battery import Battery, Line, each_line, line, refused
 from tests.helpers.refusals import ANY_CODE, ENDED, assert_names, assert_refused, missing
 from tests.helpers.waiting import ended_by_timeout
 from tests.mpi.vendor import VENDOR
 
 FEW = ("-i", "2", "-x", "1")
 QUICK = (*FEW, "--sizes", "8")
-
-
-FOUND_BY: dict[Line, str] = {
-    line(2, "alreduce"): "unknown benchmark 'alreduce' did you mean allreduce",
-    line(2, "latency --no-such-option"): "--no-such-option",
-    line(
-        3, "latency"
-    ): "exactly 2 ranks this job has 3: start it with: mpiexec -n 2 omb-py latency",
-    line(2, "latency_mt --thread-level single"): "latency_mt needs thread level multiple",
-    line(2, "bw -clog:/proc/none"): "cannot write /proc/none for -clog",
-    line(2, "latency --output /proc/none/results.csv"): "cannot write /proc/none/results.csv",
-    line(2, f"latency --sizes {1 << 60} -M 8000000000G"): "cannot allocate",
-    line(2, "file_write --file /no/such/folder/data"): "cannot make this file",
-}
-"""What is found by the command line, by all ranks, by rank 0, or by one when it measures."""
-
-WRONG: dict[Line, str] = {
-    line(2, "latency --buffer numpi"): "unknown buffer 'numpi' numba, numpy",
-    line(2, "latency --binding nativ"): "unknown binding 'nativ' buffer, coroutine",
-    line(2, "latency -T mpi_string"): "unknown type 'mpi_string' mpi_char",
-    line(1, "latency"): "exactly 2 ranks this job has 1",
-    line(3, "bw"): "exactly 2 ranks",
-    line(3, "multi_lat"): "an even number of ranks this job has 3 mpiexec -n 4",
-    line(3, "mbw_mr"): "an even number of ranks",
-    line(2, "mbw_mr -p 2"): "at most 1 pairs",
-    line(2, "spawn --binding native -i 1"): "binding native has no comm_spawn",
-    line(2, "iallreduce -r gpu"): "-r gpu which buffer numpy has not",
-    line(2, "latency -m 64:8"): "64 larger than the largest 8",
-    line(2, "latency -m 8388608:"): "larger than the largest",
-    line(2, "latency -m -5"): "not a number of bytes",
-    line(2, "latency -m lots"): "'lots' is not a number of bytes",
-    line(2, "latency --sizes 1,-2"): "'-2' is not a number of bytes",
-    line(2, "latency --sizes 1 -T float64"): "no message size to measure",
-    line(2, "bw -W 0"): "--window-size 0 is not in the range x>=1",
-    line(2, "bw -i 0"): "--iterations",
-    line(2, "bw -W 3:4"): "--window-size '3:4' is not a whole number",
-    line(2, "bw -d cuda"): "-d cuda: --buffer cupy",
-    line(2, "neighbor_allgather -N graph:/dev/zero"): "cannot read /dev/zero: it is a device",
-    line(2, "bw -D indx:/dev/zero"): "cannot read /dev/zero: it is a device",
-    line(2, "bw -z101"): "101 is not a percentage",
-    line(2, "latency -c -D vect:8:4"): "exclude each other",
-    line(2, "gather -k fixed:2"): "there is no rank 2",
-    line(2, "gather -k moving"): "neither fixed:RANK nor rotate",
-    line(2, "alltoall -m 1048576 -M 1M"): "memory limit raise -M",
-    line(2, "latency --output results.txt"): ".csv or .json",
-    line(2, "latency --output /proc/none/results.csv"): "cannot write --output",
-    line(2, "latency D"): "both ends",
-    line(2, "latency -m 1152921504606846976"): "memory limit raise -M",
-    line(2, "neighbor_allgather"): "a grid of 2 start 3 ranks or more",
-    line(2, "ineighbor_alltoall -N graph:/no/such"): "cannot read /no/such",
-    line(2, "bw_fan_in"): "2 ranks are on 1 node --node-map",
-    line(3, "put_latency"): "exactly 2 ranks this job has 3",
-    line(2, "put_latency -w heap"): "'heap' is not one of dynamic",
-    line(2, "cas_latency -T float32"): "only integers, not float32",
-    line(2, "latency_mt -t 1:0"): "each side needs at least 1",
-    line(2, "latency_mt --binding pkl5"): "one thread receive at a time",
-    line(2, "iallreduce --binding pickle"): "binding pickle has no iallreduce",
-    line(2, "put_latency --binding persistent"): "which MPI cannot set up",
-    line(2, "file_write"): "--file",
-}
-"""More of what command lines ask for in vain."""
-
-
-@each_line(WRONG)
-def test_refused_command_names_value_and_fix(battery: Battery, line: Line) -> None:
-    refused(battery(line), WRONG[line])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "line",
-    [
-        pytest.param(line(3, "latency"), marks=pytest.mark.smoke),
-        *(one for one in FOUND_BY if one != line(3, "latency")),
-        *(pytest.param(one, marks=pytest.mark.exhaustive) for one in WRONG),
-    ],
-    ids=str,
-)
-def test_what_cannot_be_done_is_said(mpiexec: Run, line: Line) -> None:
-    job = mpiexec(line.ranks, *line.arguments)
-    assert_refused(job, ANY_CODE, (FOUND_BY | WRONG)[line])
-    assert job.rows == []
-
 
 MEMORYLESS = ("barrier", "ibarrier", "barrier_persistent", "comm_dup", "comm_split", "spawn")
 """Benchmarks without messages."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run, succeeded
-from tests.helpers.refusals import assert_refused, missing
+from tests.helpers.refusals import missing
 
 QUICK = ("-m", "1:64", "-i", "20", "-x", "2")
 
@@ -32,12 +32,6 @@ def test_bars_are_drawn_as_a_file(mpiexec: Run, tmp_path: Path, command: tuple[s
     assert "-G: a terminal shows lines" in job.err
     (path,) = tmp_path.glob("*.svg")
     assert path.name.startswith(command[-1])
-
-
-@pytest.mark.any_library
-def test_a_kind_of_figure_that_does_not_exist_is_one_sentence(mpiexec: Run) -> None:
-    job = mpiexec(2, "latency", "-G", "gif")
-    assert_refused(job, 2, "-G gif: tty, png, svg, pdf")
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ import omb_py
 from tests import ROOT
 from tests.conftest import Run, rows_of, run, succeeded
 from tests.helpers.battery import Battery, Line, line, passes
-from tests.helpers.refusals import assert_refused, missing
+from tests.helpers.refusals import missing
 
 QUICK = "--sizes 8,64 -i 5 -x 1"
 CHECKED = f"{QUICK} -c"
@@ -66,28 +66,6 @@ def test_a_group_that_is_done_keeps_the_network_busy(mpi: str, tmp_path: Path) -
     assert int(made["2"]) == int(made["3"]) == int(made["4"]) >= 10
     assert int(made["5"]) == 0
     assert job.rows[0][0] == "4"
-
-
-@pytest.mark.long
-@pytest.mark.every_library
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        ("gather --split 0+3,1-2 -k fixed:2", 2, "-k: no rank 2; last of 2 ranks"),
-        ("allreduce --split 0-2,3", 2, "group 2 of 2 rank 3 alone"),
-        ("bcast --split 4", 2, "4 ranks at most 2 groups"),
-        ("allreduce --split 2 -c --binding corrupting", 1, "wrong data allreduce 8"),
-        (
-            "allreduce --split 0-2 --binding raising",
-            1,
-            "rank 1: RuntimeError: the network is on fire",
-        ),
-        ("bcast --split 3", 2, "--split: 4 ranks at most 2 groups"),
-    ],
-)
-def test_failing_group_ends_the_job(mpiexec: Run, words: str, code: int, sentence: str) -> None:
-    job = mpiexec(4, *words.split(), "--sizes", "8", "-i", "5", timeout=60)
-    assert_refused(job, code, sentence)
 
 
 @pytest.mark.long

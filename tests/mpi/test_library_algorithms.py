@@ -313,27 +313,6 @@ def test_the_library_chooses_by_default(mpiexec: Run, tmp_path: Path) -> None:
     assert [row["library_algorithm"] for row in rows_of(output)] == ["", "default"]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        ("allreduce --coll-algorithm rign", 2, "did you mean ring? default, recursive_doubling"),
-        ("scatterv --coll-algorithm ring", 2, "algorithms MPI_Scatterv"),
-        ("allreduce --coll-algorithm ring --binding pickle", 5, "binding pickle MPI_Allreduce"),
-        (
-            "allreduce --coll-algorithm ring --binding persistent",
-            5,
-            "binding persistent MPI_Allreduce",
-        ),
-        ("iallreduce --coll-algorithm ring", 2, "No such option"),
-        ("allreduce_persistent --coll-algorithm ring", 2, "No such option"),
-        ("latency --coll-algorithm ring", 2, "No such option"),
-    ],
-)
-def test_missing_algorithm_is_refused(mpiexec: Run, words: str, code: int, says: str) -> None:
-    assert_refused(mpiexec(2, *words.split()), code, says)
-
-
 def test_a_variable_that_says_something_else_is_an_error(mpiexec: Run, vendor: str) -> None:
     name, value = {
         "MPICH": ("MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE", "1"),

@@ -41,21 +41,6 @@ def test_own_algorithm_adds_bfloat16(mpiexec: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (("-T", "bfloat16"), "MPI_BFLOAT16_T --p2p-algorithm ring"),
-        (("-T", "bfloat16", "--binding", "native"), "MPI_BFLOAT16_T -T"),
-        (("-T", "bfloat16", "--binding", "pickle"), "pickle bfloat16 -T"),
-        (("-T", "float8", "--p2p-algorithm", "ring"), "MPI_FLOAT8_T -T"),
-    ],
-)
-def test_sum_that_no_call_can_make_is_refused(
-    mpiexec: Run, words: tuple[str, ...], sentence: str
-) -> None:
-    assert_refused(mpiexec(2, "allreduce", *words, *QUICK), 5, sentence)
-
-
-@pytest.mark.parametrize(
     ("line", "instead"),
     [
         ("reduce", "choose another -T, or add --p2p-algorithm binomial"),

@@ -96,10 +96,6 @@ def test_launches_that_hang_are_ended(mpi: str, omb_py: Run, tmp_path: Path) -> 
     assert len(job.sentences) == 1
 
 
-def test_launches_under_a_launcher_are_refused(mpiexec: Run) -> None:
-    assert_refused(mpiexec(2, *LAUNCHES), 2, "--launches without a launcher -n RANKS")
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -215,26 +211,6 @@ def test_type_that_one_binding_can_do_is_left_out(choosy: Any) -> None:
     assert {kind for kind, _ in found} == {"MPI_DOUBLE"}
     assert job.code == 3
     assert_names(notes_of(job)[-1], "left out type float32: fewer than two bindings")
-
-
-def test_what_was_asked_for_and_cannot_be_is_an_error(mpiexec: Run) -> None:
-    options = ("--bindings", "native,pickle")
-    job = mpiexec(2, "overhead", "alltoallv", "--sizes", "8", *QUICK, *options)
-    assert_refused(job, 5, "binding pickle has no alltoallv")
-    assert job.rows == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("overhead", "latincy"), "did you mean latency"),
-        (("overhead", "latency", "--bindings", "native"), "at least two"),
-        (("overhead", "latency", "--bindings", "native,nativ"), "unknown binding 'nativ'"),
-        (("overhead", "latency", "-c"), "No such option"),
-    ],
-)
-def test_a_mistake_is_one_sentence(mpiexec: Run, arguments: tuple[str, ...], words: str) -> None:
-    assert_refused(mpiexec(2, *arguments), 2, words)
 
 
 @pytest.mark.any_library

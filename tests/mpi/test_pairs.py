@@ -11,7 +11,7 @@ import omb_py
 from omb_py.results.columns import PairRow
 from tests.conftest import Run, rows_in_text, succeeded
 from tests.helpers.reading import objects
-from tests.helpers.refusals import ANY_CODE, assert_refused, missing
+from tests.helpers.refusals import missing
 
 QUICK = ("-i", "5", "-x", "1", "--repeats", "1")
 
@@ -68,24 +68,6 @@ def test_some_rounds_are_a_sample_and_it_is_said(mpiexec: Run, tmp_path: Path) -
     job = succeeded(mpiexec(6, "pairs", *words))
     assert not missing("6 of 15 pairs measured, 2 others: --rounds 5 all", job.err)
     assert len(omb_py.load(tmp_path / "p.csv").pairs) == 12
-
-
-@pytest.mark.any_library
-@pytest.mark.parametrize(
-    ("ranks", "words", "sentence"),
-    [
-        (2, ("--by", "node"), "pairs two nodes 2 ranks on 1 node"),
-        (2, ("--by", "device"), "--by device: buffer no device"),
-        (1, (), "pairs two ranks more"),
-        (2, ("-x", "auto"), "-x auto: number"),
-        (2, ("--alone", "bw"), "benchmark first: omb-py pairs bw --alone"),
-        (2, ("alltoall",), "alltoall pairs: latency, bw, bibw"),
-    ],
-)
-def test_wrong_pairs_refused(
-    mpiexec: Run, ranks: int, words: tuple[str, ...], sentence: str
-) -> None:
-    assert_refused(mpiexec(ranks, "pairs", *words), ANY_CODE, sentence)
 
 
 @pytest.mark.long

@@ -57,22 +57,6 @@ def test_flipped_byte_of_an_unequal_block_is_found(mpiexec: Run) -> None:
     assert_refused(job, 1, "wrong data alltoallv rank 1")
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        (("alltoallv", "--skew", "5"), 2, "--skew 4 ranks"),
-        (("alltoallv", "--skew", "2", "--in-place"), 2, "--in-place --skew"),
-        (("alltoallv", "--skew", "2", "--p2p-algorithm", "pairwise"), 2, "--p2p-algorithm --skew"),
-        (("alltoallv", "--skew", "2", "-D", "vect:4:2"), 2, "-D --skew"),
-        (("alltoallv", "--skew", "2", "--sizes", "128M"), 2, "memory limit -M"),
-    ],
-)
-def test_skew_that_cannot_be_is_refused(
-    mpiexec: Run, words: tuple[str, ...], code: int, sentence: str
-) -> None:
-    assert_refused(mpiexec(4, *words), code, sentence)
-
-
 def test_congestor_keeps_equal_blocks(mpiexec: Run) -> None:
     words = ("--congestor", "bcast:64", "--rounds", "1", "--sizes", "64", "-i", "5")
     assert mpiexec(4, "alltoallv", "--skew", "2", *words).code == 0

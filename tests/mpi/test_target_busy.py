@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run, rows_of, succeeded
-from tests.helpers.refusals import assert_refused
 
 
 @pytest.mark.every_library
@@ -30,8 +29,3 @@ def test_round_trip_contains_the_computing(mpiexec: Run, tmp_path: Path, binding
     succeeded(mpiexec(2, "latency", *words, "-q", "-o", str(results)))
     (row,) = rows_of(results)
     assert float(row["sample_p50_us"]) > 8000
-
-
-def test_active_target_is_refused(mpiexec: Run) -> None:
-    job = mpiexec(2, "put_latency", "--target-busy", "50", "-s", "fence")
-    assert_refused(job, 2, "--target-busy -s flush")

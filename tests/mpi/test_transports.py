@@ -13,7 +13,7 @@ from omb_py.core.options import Options
 from omb_py.measure.adapted import labelled
 from tests.conftest import OMB_PY, Run, rows_in_text, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes
-from tests.helpers.refusals import ANY_CODE, assert_refused, missing
+from tests.helpers.refusals import assert_refused, missing
 from tests.mpi.lines import CHECKED, lines, named
 
 needs_grpc = pytest.mark.skipif(find_spec("grpc") is None, reason="grpcio is not installed")
@@ -127,21 +127,3 @@ def test_a_missing_package_is_one_sentence_of_all_ranks(mpiexec: Run, words: str
     finished = mpiexec(3, *words.split())
     assert_refused(finished, 8, "binding ucxx package ucxx")
     assert "Abort" not in finished.err
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("allreduce --binding tcp --p2p-algorithm library", "binding tcp no allreduce"),
-        ("scan --binding tcp", "binding tcp no scan send"),
-        ("bcast --binding asyncio -D vect:4:2", "leave out -D"),
-        ("latency --binding tcp --backend gloo", "--backend binding tcp"),
-        ("latency --binding buffer --interface lo", "--interface binding buffer"),
-        ("kmeans --binding tcp --backend nccl", "--backend binding tcp"),
-        ("overhead latency --bindings tcp,buffer --backend nccl", "--backend tcp buffer"),
-        ("latency --binding tcp --interface none0", "none0 has no IPv4 address here"),
-        ("latency_mt --binding tcp", "one thread at a time"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(mpiexec: Run, words: str, sentence: str) -> None:
-    assert_refused(mpiexec(2, *words.split()), ANY_CODE, sentence)
