@@ -162,7 +162,7 @@ class TestWords:
 
 
 class TestEnvironment:
-    def test_what_is_said_already_is_not_said_otherwise(self) -> None:
+    def test_variable_set_otherwise_is_refused(self) -> None:
         found = library("Open MPI")
         ring = found.algorithm("allreduce", "ring")
         wanted = found.environment("allreduce", ring, {})

@@ -69,7 +69,7 @@ class TestBandwidthsPrintedWithTwoDecimals:
         (value,) = value_column(table(printed(size, rate)))["value"]
         assert value == pytest.approx(size * rate / 1e6, rel=1e-3)
 
-    def test_that_disagree_with_messages_are_as_printed(self) -> None:
+    def test_far_from_message_rates_stay_as_printed(self) -> None:
         row = {"bytes": 8, "bandwidth_MBps": 0.05, "messages_per_s": 1000.0}
         assert list(value_column(table(row))["value"]) == [0.05]
 

@@ -76,7 +76,7 @@ def test_the_interface_has_the_same(slow_gather: Path) -> None:
         (("nowhere.csv",), 1, "nowhere.csv"),
     ],
 )
-def test_what_cannot_be_done_is_said(
+def test_guidelines_without_files_or_a_limit_refused(
     in_process: Run, slow_gather: Path, words: tuple[str, ...], code: int, said: str
 ) -> None:
     done = in_process("guidelines", *(str(slow_gather) if w == "FILE" else w for w in words))

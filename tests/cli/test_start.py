@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BIN
-
 COUNTING = """
 import atexit, json, sys
 told, opened = sys.argv.pop(), []
@@ -83,14 +81,6 @@ def test_benchmark_opens_at_most_90_extra_files(
 
 
 @pytest.mark.slow
-def test_native_opens_few_files_more(tmp_path: Path) -> None:
-    plain = of_command(tmp_path, *ALLREDUCE)
-    native = of_command(tmp_path, *ALLREDUCE, "--binding", "native")
-    assert len(native.files) - len(plain.files) <= 12, set(native.files) - set(plain.files)
-    assert not {"pathlib", "hashlib"} & (native.modules - plain.modules)
-
-
-@pytest.mark.slow
 def test_a_benchmark_loads_what_it_uses_alone(tmp_path: Path) -> None:
     loaded = of_command(tmp_path, *ALLREDUCE).modules
     assert {name for name in loaded if name.startswith("omb_py.buffers.")} == {
@@ -114,11 +104,3 @@ def test_a_profiled_program_loads_the_recorder_alone(tmp_path: Path) -> None:
     rooms = {name.split(".")[1] for name in loaded if name.startswith("omb_py.")}
     assert rooms == {"cli", "core", "options", "tracing"}
     assert not {"numpy", "pathlib", "tempfile", "importlib.abc"} & loaded
-
-
-def test_the_command_opens_few_files_for_its_help(tmp_path: Path) -> None:
-    bare, ours = start(tmp_path, "import click"), of_command(tmp_path, "--help")
-    assert len(ours.files) - len(bare.files) <= 140, set(ours.files) - set(bare.files)
-    assert not {"email", "numpy", "mpi4py"} & ours.modules
-    done = subprocess.run([BIN / "omb-py", "--help"], capture_output=True, text=True, check=True)
-    assert "latency" in done.stdout

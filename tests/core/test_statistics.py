@@ -59,7 +59,7 @@ def test_a_percentile_s_rank_is_not_rounded_up_by_floats() -> None:
     assert percentile(range(1, 1001), 16.1) == 161
 
 
-def test_the_ends() -> None:
+def test_percentiles_0_and_100_are_the_extremes() -> None:
     assert percentile([1.0, 2.0, 3.0], 0) == 1.0
     assert percentile([1.0, 2.0, 3.0], 100) == 3.0
     assert summarize([5.0]).stddev == 0

@@ -117,7 +117,7 @@ def test_gaps_between_elements_are_not_sent(battery: Battery, line: Line) -> Non
     lines(named("fop_latency"), f"{CHECKED} -T all"),
     lines(named("get_acc_latency"), f"{CHECKED} -T all", "--sizes 32,4096"),
 )
-def test_every_type(battery: Battery, line: Line) -> None:
+def test_data_of_every_type_pass(battery: Battery, line: Line) -> None:
     record = battery(line)
     sizes = 2 if "--sizes" in line.arguments else 1
     passes(record, rows=16 * sizes)

@@ -73,7 +73,7 @@ def test_training_over_nccl_is_right(on_cupy: Battery, line: Line) -> None:
 
 
 @each_line(line(2, f"allreduce --binding nccl {CHECKED} --sizes 64 -T {name}") for name in ADDED)
-def test_every_type_that_nccl_adds(on_cupy: Battery, line: Line) -> None:
+def test_sums_of_every_type_of_nccl_pass(on_cupy: Battery, line: Line) -> None:
     passes(on_cupy(line))
 
 
@@ -126,7 +126,7 @@ def test_nccl4py_without_nccl_says_what_to_install(job: Run) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_done_is_said(on_cupy: Battery, line: Line, words: str) -> None:
+def test_impossible_on_nccl_refused(on_cupy: Battery, line: Line, words: str) -> None:
     refused(on_cupy(line), words)
 
 

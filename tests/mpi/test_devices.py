@@ -233,7 +233,7 @@ def test_overheads_of_staged_messages(job: Run, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_done_is_said(staged: Battery, line: Line, words: str) -> None:
+def test_impossible_on_a_device_refused(staged: Battery, line: Line, words: str) -> None:
     refused(staged(line), words)
 
 

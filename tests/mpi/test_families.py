@@ -101,7 +101,7 @@ def test_processes_beside_the_ranks(battery: Battery, line: Line) -> None:
     ],
     ids=lambda line: str(line).replace(str(GRAPH.parent), "…"),
 )
-def test_any_neighbours(battery: Battery, line: Line) -> None:
+def test_neighborhoods_of_any_topology_pass(battery: Battery, line: Line) -> None:
     record = passes(battery(line))
     assert record.rows[0]["topology"] in line.arguments
 
@@ -118,7 +118,7 @@ def test_any_neighbours(battery: Battery, line: Line) -> None:
         ranks=ranks,
     )
 )
-def test_any_number_of_nodes(battery: Battery, line: Line) -> None:
+def test_fans_of_any_number_of_nodes_pass(battery: Battery, line: Line) -> None:
     record = passes(battery(line))
     assert record.rows[0]["nodes"] == {3: 3, 6: 3, 4: 2}[line.ranks]
 

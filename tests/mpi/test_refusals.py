@@ -86,7 +86,7 @@ def test_refused_command_names_value_and_fix(battery: Battery, line: Line) -> No
     ],
     ids=str,
 )
-def test_what_cannot_be_done_is_said(mpiexec: Run, line: Line) -> None:
+def test_refused_job_prints_no_row(mpiexec: Run, line: Line) -> None:
     job = mpiexec(line.ranks, *line.arguments)
     assert_refused(job, ANY_CODE, (FOUND_BY | WRONG)[line])
     assert job.rows == []

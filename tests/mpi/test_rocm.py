@@ -50,7 +50,7 @@ def test_staged_data_is_right(on_rocm: Battery, line: Line) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_done_is_said(on_rocm: Battery, line: Line, words: str) -> None:
+def test_impossible_on_rocm_refused(on_rocm: Battery, line: Line, words: str) -> None:
     refused(on_rocm(line), words)
 
 

@@ -216,7 +216,7 @@ class TestWhatIsNoProgram:
             ("neighbor_allgather", Options(), "neighbourhoods not simulated"),
         ],
     )
-    def test_it_says_why(self, name: str, options: Options, sentence: str) -> None:
+    def test_unknown_collective_refused(self, name: str, options: Options, sentence: str) -> None:
         with refuses(OmbError, sentence):
             list(made(name, 5, 64, options).operations(0))
 
@@ -233,7 +233,7 @@ class TestWhatIsNoProgram:
 
 
 class TestTwoRanks:
-    def test_a_ping_pong(self) -> None:
+    def test_latency_is_a_ping_pong(self) -> None:
         program = made("latency", 2, 64, Options())
         assert list(program.operations(0)) == [Send(1, 64, None, 100), Receive(1, None, 100)]
         assert list(program.operations(1)) == [Receive(0, None, 100), Send(0, 64, None, 100)]

@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests import ROOT
 from tests.conftest import PLUGIN, run
-from tests.helpers.properties import examples
 
 
 def test_next_launcher_ignores_a_killed_one_s_files(tmp_path: Path) -> None:
@@ -23,12 +19,6 @@ def test_next_launcher_ignores_a_killed_one_s_files(tmp_path: Path) -> None:
     assert first != second
     assert not Path(first).exists()
     assert len(first) < 40, "sockets have room for 107 characters"
-
-
-@examples(5)
-@given(seconds=st.just(0.25))
-def test_an_example_may_take_longer_than_hypothesis_expects(seconds: float) -> None:
-    time.sleep(seconds)
 
 
 def test_examples_and_their_time_are_set_in_one_place() -> None:

@@ -52,7 +52,7 @@ def test_wherever_a_table_is_cut_whole_rows_are_taken(length: int) -> None:
     assert sizes == ["8", "16"][: sum(length > end for end in ends[2:])]
 
 
-def test_what_is_missing(tmp_path: Path) -> None:
+def test_missing_sizes_exclude_written_and_given_up_ones(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     assert folder.missing(point()) == (8, 16, 32)
     folder.csv(point()).parent.mkdir()

@@ -41,7 +41,7 @@ def test_words_say_how_many_ranks_there_are_on_how_many_nodes(name: str) -> None
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_words(name: str) -> None:
+def test_launcher_words_are_its_manual_s(name: str) -> None:
     assert " ".join(LAUNCHERS[name].words(PLACE)) == FULL[name]
 
 

@@ -48,7 +48,7 @@ from tests.sweeps.configs import machine, sweep
         (None, STOPPED, (), None, DONE),
     ],
 )
-def test_outcomes(
+def test_exit_code_and_missing_rows_decide_the_outcome(
     code: int | None, ended: str | None, left: tuple[int, ...], excuse: str | None, outcome: str
 ) -> None:
     assert judge(code, ended, left, excuse) == outcome

@@ -30,7 +30,7 @@ def bandwidth(nbytes: int, megabytes: float, **columns: Any) -> dict[str, Any]:
     return own | {name: None for name in own if name.startswith("latency")}
 
 
-def test_they_are_those_that_people_know_in_this_order(tmp_path: Path) -> None:
+def test_key_numbers_come_in_a_fixed_order(tmp_path: Path) -> None:
     found = numbers(
         tmp_path,
         row(8, 3.0),

@@ -30,7 +30,7 @@ SMALL = ("--rows", "32", "--inner", "16", "--columns", "24", "--repeats", "2")
         ("pi --error 1", "pi: pi is off by 1"),
     ],
 )
-def test_what_cannot_be_done_is_said(mpiexec: Run, words: str, says: str) -> None:
+def test_impossible_application_refused(mpiexec: Run, words: str, says: str) -> None:
     assert_refused(mpiexec(2, *words.split()), ANY_CODE, says)
 
 
@@ -51,7 +51,7 @@ def test_what_cannot_be_done_is_said(mpiexec: Run, words: str, says: str) -> Non
     ],
     ids=str,
 )
-def test_what_does_not_go_together_is_said(battery: Battery, line: Line, words: str) -> None:
+def test_impossible_options_refused(battery: Battery, line: Line, words: str) -> None:
     refused(battery(line), words)
 
 

@@ -72,7 +72,7 @@ def test_accuracy_ignores_the_division(battery: Battery, one_rank: Battery, line
         f"knn --samples 300 --queries 40 {QUICK}",
     )
 )
-def test_objects_do_as_well(battery: Battery, line: Line) -> None:
+def test_pickled_objects_pass(battery: Battery, line: Line) -> None:
     passed(battery(line))
 
 
@@ -128,5 +128,5 @@ def test_each_rank_gets_as_much_on_any_count(battery: Battery, line: Line, rows:
     ],
     ids=str,
 )
-def test_what_cannot_be_divided_is_refused(battery: Battery, line: Line, words: str) -> None:
+def test_indivisible_problem_refused(battery: Battery, line: Line, words: str) -> None:
     refused(battery(line), words)

@@ -162,7 +162,7 @@ def test_residual_is_the_same_on_any_ranks(battery: Battery, one_rank: Record, l
     ],
     ids=str,
 )
-def test_what_cannot_be_done_is_said(battery: Battery, line: Line, words: str) -> None:
+def test_impossible_problem_refused(battery: Battery, line: Line, words: str) -> None:
     refused(battery(line), words)
 
 

@@ -151,5 +151,5 @@ def test_a_pipeline_tells_its_bubble_and_what_passes(battery: Battery, line: Lin
 
 
 @pytest.mark.parametrize(("line", "words"), REFUSED, ids=[str(one) for one, _ in REFUSED])
-def test_what_cannot_be_divided_is_refused(battery: Battery, line: Line, words: str) -> None:
+def test_indivisible_pipeline_refused(battery: Battery, line: Line, words: str) -> None:
     refused(battery(line), words)

@@ -225,7 +225,7 @@ REFUSED = {
 
 
 @on(*REFUSED)
-def test_what_cannot_be_is_said_in_one_sentence(battery: Battery, line: Line) -> None:
+def test_impossible_training_refused(battery: Battery, line: Line) -> None:
     refused(battery(line), REFUSED[line])
 
 

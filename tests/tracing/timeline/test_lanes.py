@@ -64,7 +64,7 @@ def test_later_of_two_equal_notes_is_outer() -> None:
 
 
 @given(INTERVALS)
-def test_one_is_in_the_interval_that_began_last(intervals: Intervals) -> None:
+def test_innermost_interval_began_last(intervals: Intervals) -> None:
     times, places = innermost(*columns(intervals))
     assert list(times) == sorted(set(times))
     for at in range(-1, 45):
