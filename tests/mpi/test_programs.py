@@ -8,40 +8,26 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli.programs import link
-from tests.conftest import BIN, run, succeeded
+from tests.conftest import BIN, Finished, Run, run, succeeded
 from tests.helpers.refusals import assert_refused
 
-# ReFrame's and EESSI's options, what they look for, and the group that is the value.
-REFRAME = [
-    ("osu_latency -m 8 -x 10 -i 1000 -c D D", r"(?m)^8.*Pass", r"(?m)^8\s+(\S+)"),
-    ("osu_latency -m 8 -x 5 -i 10 -c", r"(?m)^8.*Pass", r"(?m)^8\s+(\S+)"),
-    ("osu_bw -m 4194304 -x 10 -i 10 -c D D", r"(?m)^4194304.*Pass", r"(?m)^4194304\s+(\S+)"),
-    ("osu_allreduce -m 8 -x 10 -i 1000 -c", r"(?m)^8.*Pass", r"(?m)^8\s+(\S+)"),
-    ("osu_alltoall -m 8 -x 10 -i 1000 -c", r"(?m)^8.*Pass", r"(?m)^8\s+(\S+)"),
-]
+
+@pytest.fixture
+def program(mpi: str, tmp_path: Path) -> Run:
+    """``program(words)`` runs a program by its name, the first word, on two ranks."""
+
+    def start(words: str) -> Finished:
+        name, *options = words.split()
+        link(tmp_path / name, BIN / "omb-py")
+        return run([mpi, "-n", "2", str(tmp_path / name), *options], {}, tmp_path, timeout=60)
+
+    return start
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("words", "sanity", "value"), REFRAME)
-def test_reframe_finds_rows(mpi: str, tmp_path: Path, words: str, sanity: str, value: str) -> None:
-    name, *options = words.split()
-    link(tmp_path / name, BIN / "omb-py")
-    job = run([mpi, "-n", "2", str(tmp_path / name), *options], {}, tmp_path, timeout=120)
-    assert job.code == 0, job.err
-    assert re.search(sanity, job.out)
-    found = re.search(value, job.out)
-    assert found is not None
-    assert float(found[1]) > 0
-    assert ("D D is measured as H H" in job.err) == ("D D" in words)
-
-
-def test_ranks_fail_and_answer_as_one(mpi: str, tmp_path: Path) -> None:
-    link(tmp_path / "osu_bw", BIN / "omb-py")
-    command = [mpi, "-n", "2", str(tmp_path / "osu_bw")]
-    shown = run([*command, "-v"], {}, tmp_path, timeout=60)
+def test_ranks_fail_and_answer_as_one(program: Run) -> None:
+    shown = program("osu_bw -v")
     assert (shown.code, shown.out) == (0, "# OSU MPI Bandwidth Test v7.4\n")
-    refused = run([*command, "-d", "openacc", "D", "D"], {}, tmp_path, timeout=60)
-    assert_refused(refused, 2, "-d openacc: no array library is for it")
+    assert_refused(program("osu_bw -d openacc D D"), 2, "-d openacc: no array library is for it")
 
 
 @pytest.mark.parametrize(
@@ -54,10 +40,8 @@ def test_ranks_fail_and_answer_as_one(mpi: str, tmp_path: Path) -> None:
         ("osu_multi_lat -m 8:8 -b multiple -i 10", ()),
     ],
 )
-def test_idle_options_noted(mpi: str, tmp_path: Path, words: str, ignored: tuple[str, ...]) -> None:
-    name, *options = words.split()
-    link(tmp_path / name, BIN / "omb-py")
-    job = succeeded(run([mpi, "-n", "2", str(tmp_path / name), *options], {}, tmp_path, timeout=60))
+def test_idle_options_noted(program: Run, words: str, ignored: tuple[str, ...]) -> None:
+    job = succeeded(program(words))
     assert re.findall(r"note: (\S+) has no effect on osu_", job.err) == [*ignored]
 
 
@@ -71,12 +55,8 @@ def test_idle_options_noted(mpi: str, tmp_path: Path, words: str, ignored: tuple
         ("osu_bw -m 2", "1"),
     ],
 )
-def test_programs_begin_at_native_size(mpi: str, tmp_path: Path, words: str, smallest: str) -> None:
-    name, *options = words.split()
-    link(tmp_path / name, BIN / "omb-py")
-    job = run([mpi, "-n", "2", str(tmp_path / name), *options, "-i", "5"], {}, tmp_path, timeout=60)
-    assert job.code == 0, job.err
-    assert job.rows[0][0] == smallest
+def test_programs_begin_at_native_size(program: Run, words: str, smallest: str) -> None:
+    assert succeeded(program(f"{words} -i 5")).rows[0][0] == smallest
 
 
 OMB_PY_RUNS = [
@@ -107,8 +87,6 @@ def test_run_py_has_rows_of_omb_py(
     assert all(re.fullmatch(r"(?=.{28}$)\d+ +\d+\.\d\d", row) for row in rows)
 
 
-def test_partitions_are_named_as_in_7_5(mpi: str, tmp_path: Path) -> None:
-    link(tmp_path / "osu_partitioned_latency", BIN / "omb-py")
-    command = [mpi, "-n", "2", str(tmp_path / "osu_partitioned_latency"), "-q", "4"]
-    job = run([*command, "-m", "8:8", "-i", "10"], {}, tmp_path, timeout=60)
-    assert (job.code, "# Partitions: 4" in job.out) == (0, True)
+def test_partitions_are_named_as_in_7_5(program: Run) -> None:
+    job = succeeded(program("osu_partitioned_latency -q 4 -m 8:8 -i 10"))
+    assert "# Partitions: 4" in job.out

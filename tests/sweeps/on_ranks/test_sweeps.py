@@ -39,6 +39,16 @@ PLANNED = Counter(
 )
 LONG = NAME + experiment(options={"iterations": 1_000_000_000, "max_time": 0.1})
 
+SHARED = NAME + experiment(
+    benchmarks=["bcast", "reduce", "allreduce"], ranks=2, sizes="8:1M", options={"iterations": 100}
+)
+"""Its points share a launch."""
+PLANNED_SHARED = Counter(
+    (name, "native", "2", f"{8 << power}", "")
+    for name in ("bcast", "reduce", "allreduce")
+    for power in range(18)
+)
+
 HANGING = NAME + experiment(bindings="hanging", ranks=2, sizes=["4", "8"])
 """Its first row is there soon, and its second one only when nobody hangs."""
 NOBODY_HANGS = {"OMB_TEST_RANK": "-1"}
@@ -141,14 +151,25 @@ def test_tables_of_points_that_are_no_longer_planned_are_named(tmp_path: Path) -
 
 @pytest.mark.long
 @pytest.mark.product(strength=0)
-@pytest.mark.parametrize("victims", [(), LAUNCHERS, ("omb_py",)], ids=["", "launcher", "rank"])
-def test_sweep_killed_at_any_moment_resumes(tmp_path: Path, victims: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("text", "planned", "victims"),
+    [
+        (LONG, PLANNED, ()),
+        (LONG, PLANNED, LAUNCHERS),
+        (LONG, PLANNED, ("omb_py",)),
+        (SHARED, PLANNED_SHARED, ()),
+    ],
+    ids=["sweep", "launcher", "rank", "sweep of a shared launch"],
+)
+def test_sweep_killed_at_any_moment_resumes(
+    tmp_path: Path, text: str, planned: Counter[tuple[str, ...]], victims: tuple[str, ...]
+) -> None:
     """The sweep itself, its launcher or a rank gets the kill that nobody can catch.
 
     pytest-randomly seeds the moments, and prints its seed.
     """
-    sweep = SmallSweep(tmp_path, LONG)
-    rows = random.randrange(PLANNED.total())
+    sweep = SmallSweep(tmp_path, text)
+    rows = random.randrange(planned.total())
     with sweep.running() as process:
         wait_for(lambda: sweep.rows().total() >= rows)
         time.sleep(random.uniform(0, 0.5))
@@ -159,7 +180,7 @@ def test_sweep_killed_at_any_moment_resumes(tmp_path: Path, victims: tuple[str, 
     before = sweep.lines()
     succeeded(sweep.run())
     assert before <= sweep.lines()
-    assert sweep.rows() == PLANNED
+    assert sweep.rows() == planned
     assert sweep.left_behind() == []
 
 
@@ -311,23 +332,6 @@ def test_point_that_kills_a_launch_is_tried_alone(tmp_path: Path) -> None:
     order = re.findall(ended, done.out, re.M)
     assert order == [("killed", " failed"), ("buffer", ""), ("native", ""), ("killed", " failed")]
     assert sweep.left_behind() == []
-
-
-@pytest.mark.long
-def test_sweep_killed_in_a_launch_resumes(tmp_path: Path) -> None:
-    slow = {"iterations": 100}
-    text = NAME + experiment(
-        benchmarks=["bcast", "reduce", "allreduce"], ranks=2, sizes="8:1M", options=slow
-    )
-    with SmallSweep(tmp_path, text).running() as process:
-        sweep = SmallSweep(tmp_path, text)
-        wait_for(sweep.rows)
-        kill(process)
-    before = sweep.lines()
-    succeeded(sweep.run())
-    assert before <= sweep.lines()
-    assert set(sweep.rows().values()) == {1}
-    assert len(sweep.rows()) == 3 * 18
 
 
 @pytest.mark.long
