@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run, rows_in_text, rows_of, run, succeeded
-from tests.helpers.battery import Battery, Line, line, refused
 from tests.helpers.reading import objects
 from tests.helpers.refusals import ANY_CODE, ENDED, assert_refused
 from tests.helpers.waiting import ended_by_timeout
@@ -32,27 +31,6 @@ SMALL = ("--rows", "32", "--inner", "16", "--columns", "24", "--repeats", "2")
 )
 def test_impossible_application_refused(mpiexec: Run, words: str, says: str) -> None:
     assert_refused(mpiexec(2, *words.split()), ANY_CODE, says)
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (line(2, "matmul --dtype int8"), "'float32', 'float64'"),
-        (line(2, "matmul --threads 0"), "--threads"),
-        (line(2, "matmul --scaling both"), "'strong', 'weak'"),
-        (line(2, "matmul --buffer numpi"), "unknown buffer 'numpi'"),
-        (line(2, "matmul --buffer cupy"), "cupy"),
-        (line(2, "matmul --binding nativ"), "unknown binding 'nativ'"),
-        (line(2, "matmul --staging"), "--staging device"),
-        (line(2, "matmul --output results.txt"), "results.txt .csv .json"),
-        (line(2, "matmul --force"), "--force"),
-        (line(3, "matmul --binding pickle"), "binding pickle scatterv 1023 rows 1024 3 ranks"),
-        (line(2, "pi --scaling weak"), "pi weak scaling"),
-    ],
-    ids=str,
-)
-def test_impossible_options_refused(battery: Battery, line: Line, words: str) -> None:
-    refused(battery(line), words)
 
 
 @pytest.mark.parametrize("application", ["kmeans", "knn"])

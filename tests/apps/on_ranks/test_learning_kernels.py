@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.battery import Battery, Line, Record, each_line, line, refused
+from tests.helpers.battery import Battery, Line, Record, each_line, line
 
 QUICK = "--repeats 1 --warmup-repeats 0 --no-references"
 KMEANS = f"kmeans --samples 500 --features 3 --lloyd-iterations 6 --dtype float64 {QUICK}"
@@ -114,19 +114,3 @@ def test_values_of_k_divided_need_one_reduction(battery: Battery, line: Line) ->
 def test_each_rank_gets_as_much_on_any_count(battery: Battery, line: Line, rows: int) -> None:
     passed(battery(line))
     assert calls(battery(line))["MPI_Scatter", 8 * 3 * rows] == 1
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (line(4, "kmeans --samples 3 --k-to 2"), "--samples"),
-        (line(4, f"{KMEANS} --k-to 6 --divide k"), "3 k too few 4 ranks"),
-        (line(2, "kmeans --k-from 3 --k-to 2"), "--k-from, --k-to"),
-        (line(4, "knn --samples 19"), "--samples --neighbours"),
-        (line(2, "knn --samples 4"), "--neighbours"),
-        (line(3, f"{KMEANS} --binding pickle"), "--binding buffer"),
-    ],
-    ids=str,
-)
-def test_indivisible_problem_refused(battery: Battery, line: Line, words: str) -> None:
-    refused(battery(line), words)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.battery import Battery, Line, Record, completed, each_line, line, refused
+from tests.helpers.battery import Battery, Line, Record, completed, each_line, line
 
 QUICK = "--repeats 2 --warmup-repeats 0"
 UNEVEN = (
@@ -147,23 +147,6 @@ def test_residual_is_the_same_on_any_ranks(battery: Battery, one_rank: Record, l
     ]
     assert values[0] > 0
     assert values[1] == pytest.approx(values[0], rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (line(4, f"dispatch --experts 3 --top-k 1 {QUICK}"), "--experts 3 4 ranks"),
-        (line(3, f"halo --rows 2 {QUICK}"), "3 ranks 3 x 1 --rows 2"),
-        (line(4, f"halo --columns 1 {QUICK}"), "--columns 2 or more"),
-        (line(3, f"dispatch --tokens 100 {QUICK} --binding pickle"), "pickle alltoallv"),
-        (line(2, f"merge --rows 9 {QUICK} --binding pickle"), "alltoallv --exchange pairs"),
-        (line(2, f"transpose_sum {QUICK} --binding pkl5 --exchange pairs"), "pkl5 irecv"),
-        (line(2, f"halo --rows 9 --columns 9 {QUICK} --binding pkl5"), "pkl5 irecv"),
-    ],
-    ids=str,
-)
-def test_impossible_problem_refused(battery: Battery, line: Line, words: str) -> None:
-    refused(battery(line), words)
 
 
 def _calls(rows: list[dict[str, Any]]) -> set[tuple[str, int, float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from omb_py.apps.training.networks import network
-from tests.helpers.battery import Battery, Line, completed, each_line, line, refused
+from tests.helpers.battery import Battery, Line, completed, each_line, line
 
 QUICK = "--repeats 1 --warmup-repeats 0 --model resnet20 --samples 80 --batch 24 --epochs 2"
 """Batches of 24 and a last one of 8, so that micro-batches are of several sizes. Stages end inside
@@ -61,11 +61,6 @@ FEW = train(4, "--strategy hybrid --stages 2 --micro-batches 3 --batch 3 --sampl
 COUNTED = train(3, "--strategy model --micro-batches 4")
 STEPS = 2 * 4
 """Two epochs of 80 samples by 24."""
-
-REFUSED = [
-    (train(3, "--strategy hybrid --stages 2"), "multiple of 2 ranks"),
-    (train(2, "--strategy model --overlap"), "--overlap is for --strategy data and hybrid"),
-]
 
 
 @pytest.mark.product
@@ -148,8 +143,3 @@ def test_a_pipeline_tells_its_bubble_and_what_passes(battery: Battery, line: Lin
     values = {row["part"]: row["value"] for row in record.rows}
     assert 0 < values["Bubble"] < 100
     assert values["Boundary 0-1"] >= 4 * 32 * 32 * 16
-
-
-@pytest.mark.parametrize(("line", "words"), REFUSED, ids=[str(one) for one, _ in REFUSED])
-def test_indivisible_pipeline_refused(battery: Battery, line: Line, words: str) -> None:
-    refused(battery(line), words)

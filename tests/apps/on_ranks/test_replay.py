@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import ROOT
-from tests.helpers.battery import Battery, Line, completed, each_line, line, refused
+from tests.helpers.battery import Battery, Line, completed, each_line, line
 
 DATA = ROOT / "tests" / "data"
 PROFILE = DATA / "mpitrace" / "thetagpu-cpu-16ranks.txt"
@@ -22,12 +22,6 @@ ALL = [
 ] + [line(3, f"replay {EVERY_ROUTINE} --scale 0.2 {QUICK} --binding pickle {PLAIN}")]
 BESIDE = line(4, f"replay {PROFILE} --scale 0.001 {QUICK} --split-wait --references")
 ANOTHER = line(3, f"replay {OTHER} --scale 0.01 {QUICK}")
-ALONE = line(1, f"replay {EVERY_ROUTINE} {QUICK}")
-OBJECTS = line(2, f"replay {PROFILE} {QUICK} --binding pickle")
-NO_PROFILE = line(2, f"replay {DATA / 'mpitrace' / 'README.md'} {QUICK}")
-STRANGER = line(2, f"replay {PROFILE} {QUICK} --leave-out alltoall")
-FOLDER = line(3, f"replay {DATA / 'mpitrace'} {QUICK}")
-WEAK = line(2, f"replay {PROFILE} {QUICK} --scaling weak")
 
 
 @pytest.mark.product(strength=1)
@@ -82,19 +76,3 @@ def test_another_profile_on_another_number_of_ranks(battery: Battery, line: Line
     assert (whole["check"], whole["ranks"]) == ("Pass", 3)
     assert whole["unit"] == "calls/s"
     assert whole["value"] == pytest.approx((117 + 9) / whole["time_s"])
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (ALONE, "send another rank: 2 --leave-out send"),
-        (OBJECTS, "binding pickle gatherv"),
-        (NO_PROFILE, "no profile omb-py mpitrace"),
-        (STRANGER, "--leave-out alltoall: profile no calls"),
-        (WEAK, "weak scaling"),
-        (FOLDER, "no profile"),
-    ],
-    ids=str,
-)
-def test_unreplayable_profile_is_one_sentence(battery: Battery, line: Line, words: str) -> None:
-    refused(battery(line), words)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import run
-from tests.helpers.battery import Battery, Line, Record, line, refused
+from tests.helpers.battery import Battery, Line, Record, line
 
 BINDINGS = ("buffer", "native")
 ONCE = "--repeats 1 --warmup-repeats 0 --no-references"
@@ -210,23 +210,6 @@ def test_overlapping_buckets_are_started_and_waited_for(battery: Battery, line: 
     found = calls(battery(line))
     assert of(found, "Iallreduce") == of(found, "Wait") == 7 * STEPS
     assert of(found, "Allreduce") == 0
-
-
-REFUSED = {
-    line(2, "train --model gpt2 --strategy model"): "only the parameters are known",
-    line(2, "train --overlap --allreduce ring"): "leave out --overlap",
-    line(2, "train --strategy model --allreduce ring"): "--allreduce is for --strategy data",
-    line(2, "train --overlap --binding pickle"): "use --binding buffer",
-    line(2, "train --layers 5001"): "use --layers 5000",
-    line(2, "train -T bfloat16"): "cannot add bfloat16: choose another -T, or add --allreduce ring",
-    line(2, "train -T bfloat16 --allreduce ring --binding native"): "cannot add bfloat16",
-    line(2, "train -T bfloat16 --allreduce ring --binding tcp"): "binding tcp cannot add bfloat16",
-}
-
-
-@on(*REFUSED)
-def test_impossible_training_refused(battery: Battery, line: Line) -> None:
-    refused(battery(line), REFUSED[line])
 
 
 FAULTS = """

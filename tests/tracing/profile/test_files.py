@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from omb_py.cli.profile_finish import report
 from omb_py.core.errors import OmbError
 from omb_py.tracing.profile import store
 from omb_py.tracing.profile.store import load
+from omb_py.tracing.records.layout import EVENT_FORMAT
 from tests.helpers.refusals import refuses
+from tests.tracing.made_records import MadeRecord
 from tests.tracing.profile.made_profiles import made_run
 
 
@@ -38,3 +41,24 @@ def test_a_job_needs_nothing_more_than_numpy_for_it(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
+
+
+EVENTS = 50_000
+
+
+def bytes_read() -> int:
+    """Bytes that this process has read so far."""
+    lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("rchar"))
+
+
+def test_report_of_full_rings_reads_only_calls(tmp_path: Path) -> None:
+    for rank in range(2):
+        record = MadeRecord(tmp_path, rank, 2, events=EVENTS)
+        for number in range(EVENTS):
+            record.call("MPI_Barrier", 10 * number, 10 * number + 5)
+        record.finish(10 * EVENTS)
+    report(str(tmp_path), 2, "profile", quiet=True)  # modules are imported the first time
+    before = bytes_read()
+    report(str(tmp_path), 2, "profile", quiet=True)
+    assert bytes_read() - before < EVENTS * EVENT_FORMAT.size / 10

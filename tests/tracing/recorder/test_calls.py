@@ -271,3 +271,33 @@ def test_a_killed_rank_leaves_its_calls_to_the_last(
     assert (waits.routine, waits.peer, killed.routine) == ("MPI_Recv", 1, "")
     shown = succeeded(run([OMB_PY, "profile", "show", "omb-profile"], {}, tmp_path, 120))
     assert "MPI_Barrier" in shown.out
+
+
+BUFFERED_AND_PARTITIONED = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+data = bytearray(8)
+if comm.rank == 0:
+    MPI.Attach_buffer(bytearray(64 + MPI.BSEND_OVERHEAD))
+    comm.Bsend(data, 1)
+    MPI.Detach_buffer()
+    request = comm.Psend_init(data, 4, 1, tag=1)
+else:
+    comm.Recv(data, 0)
+    request = comm.Precv_init(data, 4, 0, tag=1)
+request.Start()
+if comm.rank == 0:
+    request.Pready(0)
+    request.Pready_range(1, 2)
+    request.Pready_list([3])
+request.Wait()
+request.Free()
+"""
+
+
+def test_waits_for_buffers_and_ready_partitions_are_counted(profiled: Profiled) -> None:
+    sender, _ = succeeded_records(profiled(2, program=BUFFERED_AND_PARTITIONED))
+    one = ("Bsend", "Buffer_detach", "Pready", "Pready_range", "Pready_list", "Wait")
+    assert {f"MPI_{name}": 1 for name in one}.items() <= {
+        name: calls for name, (calls, _) in calls_of(sender).items()
+    }.items()

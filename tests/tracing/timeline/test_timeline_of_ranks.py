@@ -1,16 +1,14 @@
-"""Timelines of real runs: every message has its arrow, on both levels, in a real viewer, too."""
+"""Timelines of real runs: every message has its arrow."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.conftest import OMB_PY, Run, run, succeeded
 from tests.tracing.programs.exchanges import MESSAGES_EACH, MESSAGES_TO_ROOT
-from tests.tracing.timeline import viewers
 from tests.tracing.timeline.rules import Content, Slice, arguments_of, of_json
 
 PROGRAM = Path(__file__).parents[1] / "programs" / "exchanges.py"
@@ -40,17 +38,11 @@ def read(folder: Path) -> Content:
 
 def rank_of(one: Slice) -> int:
     """The rank of a slice, from the name of its process."""
-    return rank_of_name(one.process)
+    return int(one.process[5:9])
 
 
-def rank_of_name(process: str) -> int:
-    """The rank in the name of a process."""
-    return int(process[5:9])
-
-
-def test_every_message_has_its_arrow(mpi: str, tmp_path: Path) -> None:
-    record(mpi, tmp_path)
-    found = read(tmp_path)
+def test_every_message_has_its_arrow(folder: Path) -> None:
+    found = read(folder)
     assert found.about["notes"] == []
     messages = found.messages()
     for send, receive in messages:
@@ -89,19 +81,6 @@ def test_a_collective_call_has_the_same_name_on_all_its_ranks(folder: Path) -> N
         assert max(one.began for one in members) < min(one.ended for one in members) or (
             members[0].name.startswith(("MPI_Bcast", "MPI_Iallreduce"))
         )
-
-
-@pytest.mark.long
-@pytest.mark.any_library
-@viewers.needed
-def test_perfetto_reads_a_real_run_in_full(folder: Path, browser: Any) -> None:
-    expected = read(folder)
-    with viewers.viewers(browser) as opened, opened.perfetto(folder / "run.json") as perfetto:
-        assert perfetto.complaints() == []
-        content = perfetto.content()
-    for part in ("slices", "instants", "arrows"):
-        shown, told = (sorted(map(repr, getattr(one, part))) for one in (content, expected))
-        assert shown == told
 
 
 def test_short_ring_keeps_the_last_events(mpi: str, omb_py: Run, tmp_path: Path) -> None:
