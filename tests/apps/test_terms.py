@@ -133,9 +133,7 @@ def test_impossible_application_option_refused(arguments: str, words: str) -> No
 
 
 @pytest.mark.parametrize("application", ALL, ids=lambda one: one.name)
-def test_options_mean_the_same_in_all_applications(
-    application: Application[Any],
-) -> None:
+def test_options_mean_the_same_in_all_applications(application: Application[Any]) -> None:
     of_benchmarks = {
         name
         for benchmark in all_benchmarks()

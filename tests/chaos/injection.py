@@ -39,7 +39,7 @@ DISK = "16m"
 LAUNCHERS_SAY = re.compile(
     r"EXIT STRING: .*|BAD TERMINATION.*|mpiexec@.*|prterun noticed .*|prterun detected .*|"
     r"prterun was unable .*|.*lost connection .*|PRTE has lost .*|.*daemon .*|"
-    r".*[Ss]ending Ctrl-C.*|.*prterun .*|The PMIx server's .*",
+    r".*[Ss]ending Ctrl-C.*|.*prterun .*|The PMIx server's .*"
 )
 """What launchers say when ranks, or what they started on other hosts, are gone."""
 
@@ -250,10 +250,9 @@ def choose(fault: Fault, place: Place, process: subprocess.Popen[bytes]) -> int 
     """The process that a signal is for, once it is there; None where the run ends before."""
     if fault.kind is Kind.STOPPED:
         return process.pid if process.poll() is None else None
-    among = {
-        Kind.RANK_FROZEN: processes.ranks,
-        Kind.LAUNCHER_FROZEN: processes.launchers,
-    }[fault.kind]
+    among = {Kind.RANK_FROZEN: processes.ranks, Kind.LAUNCHER_FROZEN: processes.launchers}[
+        fault.kind
+    ]
     while process.poll() is None:
         if found := among(processes.of_run(place.mark)):
             return found[fault.number % len(found)].pid

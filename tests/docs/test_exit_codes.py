@@ -13,7 +13,7 @@ from tests.docs.pages import DOCS
 
 ROW = re.compile(r"^\| (\d+) \|.*\|([^|]*)\|$", re.MULTILINE)
 WITHOUT_ERROR = {
-    *(0, conclusion.FAILED, conclusion.UNDECIDED, errors.INTERRUPTED, jobs.ChainEndError.exit_code),
+    *(0, conclusion.FAILED, conclusion.UNDECIDED, errors.INTERRUPTED, jobs.ChainEndError.exit_code)
 }
 
 

@@ -18,11 +18,7 @@ SOURCE = re.compile(r"(?<![\w./~<-])((?:[\w-]+/)+[\w-]+\.(?:py|c))\b")
 PLACES = (ROOT, ROOT / "omb_py")
 """Where the names of source files begin."""
 
-PAGES = pytest.mark.parametrize(
-    "page",
-    pages(),
-    ids=lambda page: str(page.relative_to(ROOT)),
-)
+PAGES = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 
 
 def missing(text: str) -> list[str]:

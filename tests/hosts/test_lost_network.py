@@ -18,9 +18,7 @@ pytestmark = pytest.mark.usefixtures("mpi", "can_make_hosts", "long_time")
 WORDS = "latency --sizes 1,8 -i 1000000000 --max-time 2 --timeout 5 --output rows.csv".split()
 
 
-def test_lost_network_ends_the_job_and_its_processes(
-    tmp_path: Path,
-) -> None:
+def test_lost_network_ends_the_job_and_its_processes(tmp_path: Path) -> None:
     with virtual_hosts(2) as hosts, own_temporary_folder() as own:
         first, second = hosts.hosts
         command = first.inside([*launcher(2, 1, ("PYTHONPATH",)), OMB_PY, *WORDS], tmp_path)

@@ -17,11 +17,7 @@ QUICK = ("--sizes", "8", "-i", "3", "-x", "1", "-c")
 @pytest.mark.long
 @pytest.mark.every_library
 @pytest.mark.parametrize(
-    ("pair", "part", "hosts"),
-    [
-        ("far", "0+5", "node1:1 node3:1"),
-        ("near", "0-1", "node1:2"),
-    ],
+    ("pair", "part", "hosts"), [("far", "0+5", "node1:1 node3:1"), ("near", "0-1", "node1:2")]
 )
 def test_a_part_names_its_hosts_and_rank_0_writes_its_rows(
     near: Hosts, tmp_path: Path, pair: str, part: str, hosts: str

@@ -38,14 +38,7 @@ for trip in range({TRIPS}):
 def timeline(hosts: Hosts, ranks: int, per_host: int, folder: Path) -> assembly.Timeline:
     """The timeline of ping-pongs between rank 0 and each other rank."""
     (folder / "program.py").write_text(PROGRAM)
-    words = (
-        "profile",
-        "-q",
-        "--events",
-        "100000",
-        "--folder",
-        str(folder / "run"),
-    )
+    words = ("profile", "-q", "--events", "100000", "--folder", str(folder / "run"))
     succeeded(job(hosts, ranks, per_host, *words, str(folder / "program.py"), folder=folder))
     shown = succeeded(run([OMB_PY, "timeline", str(folder / "run")], {}, folder, 60))
     assert "read other clocks than rank 0" in shown.err

@@ -62,9 +62,7 @@ def test_any_rank_is_the_root(on_cupy: Battery, line: Line) -> None:
 TRAINED = "train --model resnet20 --samples 8 --batch 4 --epochs 2 --repeats 1 --no-references"
 
 
-@each_line(
-    line(2, f"{TRAINED} --binding nccl --buffer cupy"),
-)
+@each_line(line(2, f"{TRAINED} --binding nccl --buffer cupy"))
 def test_training_over_nccl_is_right(on_cupy: Battery, line: Line) -> None:
     record = completed(on_cupy(line))
     assert record.measured[0]["check"] == "Pass"

@@ -17,7 +17,7 @@ from tests.conftest import MPIEXEC, OMB_PY, run, succeeded
 PROGRAM = Path(__file__).parent / "programs" / "calls_of_benchmarks.py"
 NATIVE = json.loads((ROOT / "tests" / "data" / "native-calls.json").read_text())
 DIFFERENT = {
-    "mbw_mr": {"Barrier": 1.0},  # native OMB: two in a row
+    "mbw_mr": {"Barrier": 1.0}  # native OMB: two in a row
 }
 """Calls of omb-py that differ from native OMB's, on every rank."""
 

@@ -142,10 +142,7 @@ LONG: list[Row] = [
         *(4, "allreduce --split 0-2 --binding raising --sizes 8"),
         *(1, "rank 1: RuntimeError: the network is on fire"),
     ),
-    (
-        *(2, "allreduce --coll-algorithm rign", 2),
-        "did you mean ring? default, recursive_doubling",
-    ),
+    (*(2, "allreduce --coll-algorithm rign", 2), "did you mean ring? default, recursive_doubling"),
     (2, "scatterv --coll-algorithm ring", 2, "algorithms MPI_Scatterv"),
     *(
         (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import run, succeeded
+from tests.conftest import Finished, Run, run, succeeded
 
 PROGRAM = Path(__file__).parent / "programs" / "measuring.py"
 OTHER_BINDINGS = PROGRAM.with_name("measuring_bindings.py")
@@ -42,6 +42,16 @@ def test_a_program_measures_and_goes_on(mpi: str, tmp_path: Path, started: str) 
         assert words in line
 
 
+@pytest.fixture
+def on_two_ranks(mpi: str, tmp_path: Path) -> Run:
+    """``on_two_ranks(text)`` runs the text of a program on two ranks."""
+
+    def start(text: str) -> Finished:
+        return run([mpi, "-n", "2", sys.executable, "-c", text], {}, tmp_path, timeout=60)
+
+    return start
+
+
 UNCHANGED = r"""
 import gc, os, signal
 import omb_py
@@ -67,7 +77,7 @@ os.write(1, b"unchanged\n")
 """
 
 
-def test_a_program_s_state_is_unchanged_by_a_run(mpi: str, tmp_path: Path) -> None:
+def test_a_program_s_state_is_unchanged_by_a_run(on_two_ranks: Run) -> None:
     arguments = [
         {"binding": "pickle", "pickle_protocol": 0},
         {"binding": "pkl5", "pickle_protocol": 5},
@@ -75,8 +85,7 @@ def test_a_program_s_state_is_unchanged_by_a_run(mpi: str, tmp_path: Path) -> No
         {"timeout": 20},
     ]
     arguments += [{"binding": "grpc"}] if find_spec("grpc") else []
-    program = UNCHANGED.replace("ARGUMENTS", repr(arguments))
-    job = succeeded(run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60))
+    job = succeeded(on_two_ranks(UNCHANGED.replace("ARGUMENTS", repr(arguments))))
     lines = job.out.splitlines()
     assert lines.count("unchanged") == 2
     assert lines.count("refused") == 2 * len(arguments)
@@ -94,11 +103,9 @@ except omb_py.OmbError:
 
 
 @pytest.mark.parametrize("option", ["coll_algorithm='none such'", "root=9", "device=9"])
-def test_mpi_starts_and_ends_after_a_refused_run(mpi: str, tmp_path: Path, option: str) -> None:
-    program = AFTER_AN_ERROR.replace("OPTION", option)
-    job = run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60)
+def test_mpi_starts_and_ends_after_a_refused_run(on_two_ranks: Run, option: str) -> None:
+    job = succeeded(on_two_ranks(AFTER_AN_ERROR.replace("OPTION", option)))
     assert job.out.splitlines() == ["sum 2", "sum 2"], job.err
-    assert job.code == 0, job.err
 
 
 OF_RANKS = """
@@ -128,19 +135,19 @@ os.write(1, f"{text}{os.linesep}".encode())
     ],
 )
 def test_arguments_that_differ_or_are_wrong_are_one_sentence_on_every_rank(
-    mpi: str, tmp_path: Path, first: dict[str, Any], second: dict[str, Any], words: str
+    on_two_ranks: Run, first: dict[str, Any], second: dict[str, Any], words: str
 ) -> None:
     program = OF_RANKS.replace("OF_RANK_0", repr(first)).replace("OF_RANK_1", repr(second))
-    job = succeeded(run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60))
+    job = succeeded(on_two_ranks(program))
     one, other = job.out.splitlines()
     assert one == other
     assert words in one
 
 
 @pytest.mark.any_library
-def test_a_warmup_of_0_and_a_single_size_are_taken(mpi: str, tmp_path: Path) -> None:
+def test_a_warmup_of_0_and_a_single_size_are_taken(on_two_ranks: Run) -> None:
     program = OF_RANKS.replace("OF_RANK_0, OF_RANK_1", "{'warmup': 0}, {'warmup': 0}")
-    job = succeeded(run([mpi, "-n", "2", sys.executable, "-c", program], {}, tmp_path, timeout=60))
+    job = succeeded(on_two_ranks(program))
     assert sorted(job.out.splitlines()) == ["None", "[8, 5, 0]"]
 
 
@@ -159,10 +166,9 @@ if measured:
 
 
 @pytest.mark.any_library
-def test_without_pandas_rows_are_a_list(mpi: str, tmp_path: Path) -> None:
-    job = run([mpi, "-n", "2", sys.executable, "-c", WITHOUT_PANDAS], {}, tmp_path, timeout=60)
-    rows, refused = job.out.splitlines()
-    assert (job.code, rows) == (0, "[8]"), job.err
+def test_without_pandas_rows_are_a_list(on_two_ranks: Run) -> None:
+    rows, refused = succeeded(on_two_ranks(WITHOUT_PANDAS)).out.splitlines()
+    assert rows == "[8]"
     assert "the Python package pandas" in refused
 
 
@@ -180,8 +186,8 @@ os.write(1, f"goes on {children}\n".encode())
 
 
 @pytest.mark.long
-def test_a_timeout_ends_with_the_measurement(mpi: str, tmp_path: Path) -> None:
-    job = succeeded(run([mpi, "-n", "2", sys.executable, "-c", GOES_ON], {}, tmp_path, timeout=60))
+def test_a_timeout_ends_with_the_measurement(on_two_ranks: Run) -> None:
+    job = succeeded(on_two_ranks(GOES_ON))
     assert sorted(job.out.splitlines()) == ["goes on []"] * 2 + ["refused"] * 2
 
 

@@ -32,7 +32,7 @@ def test_matrix_sends_its_bytes_and_scales(mpiexec: Run, tmp_path: Path) -> None
     matrix, results = str(tmp_path / "router.csv"), tmp_path / "s.csv"
     for more in ((), ("--sizes", "64K")):
         job = mpiexec(
-            *(4, "alltoallv", "--matrix", matrix, *more, "-c", "-i", "2", "-o", str(results)),
+            *(4, "alltoallv", "--matrix", matrix, *more, "-c", "-i", "2", "-o", str(results))
         )
         assert job.code == 0, job.err
     found = [(row["bytes"], row["skew"], row["validation"]) for row in rows_of(results)]

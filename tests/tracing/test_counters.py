@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from omb_py.tracing import counters
 from omb_py.tracing.counters import Link, usage
@@ -15,13 +19,42 @@ Tcp: RtoAlgorithm InSegs OutSegs RetransSegs
 Tcp: 1 10 {sent} {again}"""
 
 
-def test_interfaces_count_bytes_and_frames(tmp_path: Path) -> None:
-    files = {**interface("eth0", 5000, 7000), **interface("lo", 300, 300)}
-    write(tmp_path, {**files, "sys/class/net/bonding_masters": "bond0"})
-    one, other = counters.interfaces(tmp_path)
-    assert (one.name, one.sent, one.received) == ("eth0", 5000, 7000)
-    assert one.events == {"frames sent": 5, "frames received": 7}
-    assert (other.name, other.sent) == ("lo", 300)
+PORT = "mlx5_0/ports/1/counters"
+WORDS = {"port_xmit_data": 1000, "port_rcv_data": 500}
+COUNTED: dict[str, tuple[Any, Mapping[str, object], dict[str, object]]] = {
+    "interface: bytes and frames": (
+        *(counters.interfaces, interface("eth0", 5000, 7000)),
+        {
+            "name": "eth0",
+            "sent": 5000,
+            "received": 7000,
+            "events": {"frames sent": 5, "frames received": 7},
+        },
+    ),
+    "InfiniBand: words of four bytes": (
+        *(counters.ports, port(PORT, **WORDS)),
+        {"name": "mlx5_0/1", "sent": 4000, "received": 2000},
+    ),
+    "InfiniBand: waits": (
+        *(counters.ports, port(PORT, port_xmit_wait=9, **WORDS)),
+        {"sent": 4000, "events": {"waits for room to send": 9}},
+    ),
+    "EFA: bytes": (
+        *(counters.ports, port("efa_0/ports/1/hw_counters", tx_bytes=123, rx_bytes=45)),
+        {"sent": 123, "received": 45},
+    ),
+    "port without counters": (
+        *(counters.ports, {"sys/class/infiniband/mlx5_0/ports/1/rate": "100 Gb/sec"}),
+        {"sent": None, "remark": "not readable"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COUNTED)
+def test_link_has_what_the_kernel_counted(tmp_path: Path, case: str) -> None:
+    meter, files, expected = COUNTED[case]
+    (link,) = meter(write(tmp_path, {**files, "sys/class/net/bonding_masters": "bond0"}))
+    assert {name: getattr(link, name) for name in expected} == expected
 
 
 def test_an_interface_above_others_names_them(tmp_path: Path) -> None:
@@ -38,19 +71,6 @@ def test_what_cannot_be_read_is_said_not_invented(tmp_path: Path) -> None:
     assert (found.sent, found.received, found.remark) == (None, 0, "not readable")
 
 
-def test_infiniband_counts_words_of_four_bytes(tmp_path: Path) -> None:
-    write(tmp_path, port("mlx5_0/ports/1/counters", port_xmit_data=1000, port_rcv_data=500))
-    (wire,) = counters.ports(tmp_path)
-    assert (wire.name, wire.sent, wire.received) == ("mlx5_0/1", 4000, 2000)
-
-
-def test_a_port_waits_are_told_with_what_it_sent(tmp_path: Path) -> None:
-    counted = {"port_xmit_data": 1, "port_rcv_data": 1, "port_xmit_wait": 9}
-    write(tmp_path, port("mlx5_0/ports/1/counters", **counted))
-    (wire,) = counters.ports(tmp_path)
-    assert wire.events == {"waits for room to send": 9}
-
-
 def test_wide_counters_go_before_those_that_stay_full(tmp_path: Path) -> None:
     full = {"port_xmit_data": (1 << 32) - 1, "port_rcv_data": 7}
     write(tmp_path, port("mlx4_0/ports/2/counters", **full))
@@ -62,18 +82,6 @@ def test_wide_counters_go_before_those_that_stay_full(tmp_path: Path) -> None:
     (wire,) = counters.ports(tmp_path)
     assert wire.sent == 4 << 33
     assert usage(wire, replace(wire, sent=(4 << 33) + 400)).sent == 400
-
-
-def test_an_adapter_of_efa_counts_bytes(tmp_path: Path) -> None:
-    write(tmp_path, port("efa_0/ports/1/hw_counters", tx_bytes=123, rx_bytes=45))
-    (wire,) = counters.ports(tmp_path)
-    assert (wire.sent, wire.received) == (123, 45)
-
-
-def test_a_port_without_counters_is_there_all_the_same(tmp_path: Path) -> None:
-    write(tmp_path, {"sys/class/infiniband/mlx5_0/ports/1/rate": "100 Gb/sec"})
-    (wire,) = counters.ports(tmp_path)
-    assert (wire.sent, wire.remark) == (None, "not readable")
 
 
 def test_segments_that_were_sent_again_are_counted(tmp_path: Path) -> None:

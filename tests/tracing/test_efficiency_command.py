@@ -204,8 +204,7 @@ def test_mpitrace_files_of_several_ranks_are_one_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
-    [(None, "No such file"), ("", "is empty"), ("ranks,1", "is no profile")],
+    ("content", "words"), [(None, "No such file"), ("", "is empty"), ("ranks,1", "is no profile")]
 )
 def test_file_that_is_no_run_refused(
     efficiency: Command, tmp_path: Path, content: str | None, words: str

@@ -29,10 +29,7 @@ SMALL = {
     ),
     "knn": ("--samples 480 --queries 48 --features 4",),
     "matmul": ("--rows 48 --inner 32 --columns 40",),
-    "merge": (
-        "--rows 400 --keys 100",
-        "--rows 101 --keys 1000 --payload 2 --exchange pairs",
-    ),
+    "merge": ("--rows 400 --keys 100", "--rows 101 --keys 1000 --payload 2 --exchange pairs"),
     "replay": (f"{PROFILE} --scale 0.001",),
     "train": ("--model resnet20 --samples 40 --batch 10 --epochs 2",),
     "transpose_sum": ("--size 48", "--size 37 --exchange pairs"),

@@ -105,10 +105,7 @@ def test_values_of_k_divided_need_one_reduction(battery: Battery, line: Line) ->
 
 @pytest.mark.parametrize(
     ("line", "rows"),
-    [
-        (line(4, f"{KMEANS} --k-to 4 --scaling weak"), 500),
-        (line(4, f"{KNN} --scaling weak"), 333),
-    ],
+    [(line(4, f"{KMEANS} --k-to 4 --scaling weak"), 500), (line(4, f"{KNN} --scaling weak"), 333)],
     ids=str,
 )
 def test_each_rank_gets_as_much_on_any_count(battery: Battery, line: Line, rows: int) -> None:

@@ -43,10 +43,7 @@ LINES = [
     ),
     *(
         train(ranks, f"--schedule {schedule} {strategy}")
-        for ranks, strategy in (
-            (3, "--strategy model"),
-            (4, "--strategy hybrid --overlap"),
-        )
+        for ranks, strategy in ((3, "--strategy model"), (4, "--strategy hybrid --overlap"))
         for schedule in ("gpipe", "1f1b")
     ),
     train(4, "--strategy hybrid --stages 1 --no-split-wait"),

@@ -59,10 +59,7 @@ EXCHANGES = [
     line(2, f"{SMALL} --model mobilenet --samples 6"),
 ] + [
     line(8, f"{SMALL} {way} --binding {binding}")
-    for way in (
-        "--overlap",
-        "--allreduce hierarchical --ranks-per-node 4",
-    )
+    for way in ("--overlap", "--allreduce hierarchical --ranks-per-node 4")
     for binding in BINDINGS
 ]
 

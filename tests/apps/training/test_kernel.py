@@ -6,11 +6,7 @@ import pytest
 
 from omb_py.apps import Detail
 from omb_py.apps.training import Training
-from omb_py.apps.training.kernel import (
-    check,
-    depth,
-    epoch_parts,
-)
+from omb_py.apps.training.kernel import check, depth, epoch_parts
 from omb_py.core.errors import UsageError
 from tests.helpers.refusals import refuses
 

@@ -15,13 +15,7 @@ if sys.argv[1] == "before":
     from mpi4py import MPI
 
 TOLD = ("bytes", "binding", "validation")
-first = omb_py.run(
-    "allreduce",
-    sizes=[8, 1024],
-    iterations=20,
-    warmup=2,
-    stats=True,
-)
+first = omb_py.run("allreduce", sizes=[8, 1024], iterations=20, warmup=2, stats=True)
 second = omb_py.run("latency", m="1:4", i=20, binding="native", validation=True)
 
 from mpi4py import MPI  # noqa: E402 - where the program did without until here

@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.tracing.monitor.findings import Concern, MonitorFinding, findings
-from omb_py.tracing.monitor.snapshots import (
-    ObservationTime,
-    Process,
-    Snapshot,
-    take_snapshot,
-)
+from omb_py.tracing.monitor.snapshots import ObservationTime, Process, Snapshot, take_snapshot
 from omb_py.tracing.records import reading
 from omb_py.tracing.records.layout import NOBODY, Communicator
 from tests.tracing.made_records import START, MadeRecord, communicator_line

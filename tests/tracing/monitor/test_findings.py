@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 
 from omb_py.core.text.units import duration, scaled
 from omb_py.core.text.words import some_ranks
-from omb_py.tracing.monitor.snapshots import (
-    Process,
-    RankState,
-    changes,
-)
+from omb_py.tracing.monitor.snapshots import Process, RankState, changes
 from tests.helpers.refusals import assert_names
 from tests.tracing.monitor.scenes import Rank, look, said
 

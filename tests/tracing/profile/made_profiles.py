@@ -7,13 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from omb_py.tracing.profile.profile import (
-    CallStats,
-    Extreme,
-    Extremes,
-    Profile,
-    RankProfile,
-)
+from omb_py.tracing.profile.profile import CallStats, Extreme, Extremes, Profile, RankProfile
 from omb_py.tracing.records.layout import Communicator
 from omb_py.tracing.records.reading import RankRecord
 from tests.tracing.made_records import MadeRecord

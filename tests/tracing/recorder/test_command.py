@@ -134,11 +134,7 @@ def test_a_profile_is_not_written_over(profiled: Profiled) -> None:
     ("words", "code", "sentence"),
     [
         (["--folder", "there", *HELLO], 2, "there profile of another run"),
-        (
-            ["--folder", "there/rank-0.record/below", *HELLO],
-            1,
-            "Not a directory; another",
-        ),
+        (["--folder", "there/rank-0.record/below", *HELLO], 1, "Not a directory; another"),
         (["-m", "nosuchmodule"], 2, "there is no module nosuchmodule"),
     ],
 )
@@ -159,12 +155,7 @@ def test_what_rank_0_refuses_before_mpi_is_started_ends_the_job(
     [
         (["latency", "-m", "8:8"], ["latency", "--nonsense"], 0, "--nonsense"),
         (["latency", "-m", "8:8"], ["latency", "--nonsense"], 1, "--nonsense"),
-        (
-            ["profile", *HELLO],
-            ["profile", "-m", "nosuchmodule"],
-            1,
-            "there is no module",
-        ),
+        (["profile", *HELLO], ["profile", "-m", "nosuchmodule"], 1, "there is no module"),
     ],
 )
 def test_error_of_one_rank_before_mpi_ends_the_job(

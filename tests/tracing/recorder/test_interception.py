@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import abi
 from omb_py.tracing.recorder import compilation, library
-from omb_py.tracing.recorder.wrappers import (
-    HAND_WRITTEN,
-    declarations,
-    declared_wrappers,
-    wrappers,
-)
+from omb_py.tracing.recorder.wrappers import HAND_WRITTEN, declarations, declared_wrappers, wrappers
 from omb_py.tracing.records.routines import COLLECTIVES, Role, base, nonblocking, role
 from tests.conftest import BIN
 from tests.helpers.refusals import refuses
@@ -43,13 +38,7 @@ int PMPI_Send(const void *buf, int count, MPI_Datatype datatype, int dest, int t
 
 def test_a_header_tells_its_functions() -> None:
     found = declarations(HEADER)
-    assert set(found) == {
-        "MPI_Send",
-        "MPI_Barrier",
-        "MPI_Waitall",
-        "MPI_Alltoallw",
-        "MPI_Finalize",
-    }
+    assert set(found) == {"MPI_Send", "MPI_Barrier", "MPI_Waitall", "MPI_Alltoallw", "MPI_Finalize"}
     assert [p.named("x") for p in found["MPI_Send"].parameters][:2] == ["const void * x", "int x"]
     assert found["MPI_Waitall"].parameters[1].named("all") == "MPI_Request all[]"
     assert found["MPI_Waitall"].parameters[2].named("all") == "MPI_Status * all"

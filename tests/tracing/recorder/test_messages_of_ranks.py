@@ -62,9 +62,7 @@ def test_non_blocking_operations_are_seen_to_end(messages: list[RankRecord]) -> 
 
 
 @pytest.mark.long
-def test_collective_calls_have_the_same_numbers_on_all_ranks(
-    messages: list[RankRecord],
-) -> None:
+def test_collective_calls_have_the_same_numbers_on_all_ranks(messages: list[RankRecord]) -> None:
     def numbered(record: RankRecord) -> list[tuple[str, str, int]]:
         communicators = record.communicators
         return [

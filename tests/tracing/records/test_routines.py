@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.tracing.records.routines import (
-    Dependence,
-    Role,
-    base,
-    dependence,
-    nonblocking,
-    role,
-)
+from omb_py.tracing.records.routines import Dependence, Role, base, dependence, nonblocking, role
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,7 @@ class Content:
         """The slice that a mark of an arrival lies in."""
         lane = self.of(mark.process, mark.lane)
         return max(
-            (one for one in lane if one.began <= mark.began < one.ended),
-            key=lambda one: one.began,
+            (one for one in lane if one.began <= mark.began < one.ended), key=lambda one: one.began
         )
 
     def messages(self) -> list[tuple[Slice, Slice]]:

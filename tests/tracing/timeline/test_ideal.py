@@ -45,10 +45,7 @@ CASES: dict[str, tuple[int, tuple[str, ...]]] = {
             "Recv 0 33 2 1, 43",
         ),
     ),
-    "all work 10 ms, and an allreduce takes as long": (
-        10,
-        ("Allreduce 10 20 -1 1, 20",) * 4,
-    ),
+    "all work 10 ms, and an allreduce takes as long": (10, ("Allreduce 10 20 -1 1, 20",) * 4),
     "another rank is slow before each barrier": (
         40,
         (
@@ -56,30 +53,12 @@ CASES: dict[str, tuple[int, tuple[str, ...]]] = {
             "Barrier 20 21 -1 1, Barrier 31 42 -1 2, 42",
         ),
     ),
-    "a broadcast waits for its root": (
-        50,
-        ("Bcast 10 50 1 1, 60", "Bcast 40 50 1 1, 55"),
-    ),
-    "its root waits for none": (
-        70,
-        ("Bcast 10 50 0 1, 70", "Bcast 60 65 0 1, 75"),
-    ),
-    "a reduction's root waits": (
-        40,
-        ("Reduce 10 45 0 1, 45", "Reduce 40 45 0 1, 45"),
-    ),
-    "the others do not": (
-        40,
-        ("Reduce 10 45 0 1, 55", "Reduce 30 50 0 1, 60"),
-    ),
-    "a scan waits for lower ranks": (
-        70,
-        ("Scan 40 50 -1 1, 60", "Scan 10 50 -1 1, 80"),
-    ),
-    "and for no higher ones": (
-        50,
-        ("Scan 10 50 -1 1, 90", "Scan 20 50 -1 1, 55"),
-    ),
+    "a broadcast waits for its root": (50, ("Bcast 10 50 1 1, 60", "Bcast 40 50 1 1, 55")),
+    "its root waits for none": (70, ("Bcast 10 50 0 1, 70", "Bcast 60 65 0 1, 75")),
+    "a reduction's root waits": (40, ("Reduce 10 45 0 1, 45", "Reduce 40 45 0 1, 45")),
+    "the others do not": (40, ("Reduce 10 45 0 1, 55", "Reduce 30 50 0 1, 60")),
+    "a scan waits for lower ranks": (70, ("Scan 40 50 -1 1, 60", "Scan 10 50 -1 1, 80")),
+    "and for no higher ones": (50, ("Scan 10 50 -1 1, 90", "Scan 20 50 -1 1, 55")),
     "a receive that was begun early waits in its completion": (
         30,
         (
@@ -94,20 +73,11 @@ CASES: dict[str, tuple[int, tuple[str, ...]]] = {
             "Iallreduce 40 41 -1 1, done Iallreduce 40 45 -1 1, Wait 41 45, 45",
         ),
     ),
-    "a synchronous send waits for its receive": (
-        45,
-        ("Ssend 10 41 1 1, 46", "Recv 40 41 0 1, 41"),
-    ),
-    "other sends do not": (
-        40,
-        ("Send 10 41 1 1, 46", "Recv 40 41 0 1, 41"),
-    ),
+    "a synchronous send waits for its receive": (45, ("Ssend 10 41 1 1, 46", "Recv 40 41 0 1, 41")),
+    "other sends do not": (40, ("Send 10 41 1 1, 46", "Recv 40 41 0 1, 41")),
     "communicators are made by all of their ranks": (
         50,
-        (
-            "Comm_dup 10 31, Comm_dup 41 42, 42",
-            "Comm_dup 30 31, Comm_dup 51 52, 52",
-        ),
+        ("Comm_dup 10 31, Comm_dup 41 42, 42", "Comm_dup 30 31, Comm_dup 51 52, 52"),
     ),
 }
 
