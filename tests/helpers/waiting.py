@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
 
 from tests.conftest import Finished
 
+T = TypeVar("T")
 
-def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
-    """Fail unless the condition comes true."""
+
+def wait_for(condition: Callable[[], T], seconds: float = 120) -> T:
+    """Return the first true result of a condition; fail unless there is one in time."""
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
+    return found
+
+
+def processes_with(text: str, in_environment: str = "") -> dict[int, str]:
+    """Command lines that have a text in them, by number; all but this process's."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            marked = in_environment.encode() in (folder / "environ").read_bytes()
+            if text in line and marked and int(folder.name) != os.getpid():
+                found[int(folder.name)] = line
+    return found
 
 
 def ended_by_timeout(job: Callable[[int], Finished], stage: str) -> tuple[Finished, int]:

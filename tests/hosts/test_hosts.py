@@ -6,7 +6,6 @@ The hosts are virtual; what is between them is TCP with a delay and losses.
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from omb_py.results.metadata import placed_ranks
 from tests.conftest import Finished, rows_of, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes, refused
 from tests.helpers.refusals import ENDED, assert_refused
-from tests.helpers.waiting import ended_by_timeout
+from tests.helpers.waiting import ended_by_timeout, wait_for
 from tests.hosts.fixtures import FAR
 from tests.hosts.jobs import job
 from tests.hosts.virtual_hosts import Hosts
@@ -33,10 +32,7 @@ def assert_failed_well(done: Finished, hosts: Hosts, words: str) -> None:
 
 def assert_nothing_left(hosts: Hosts) -> None:
     """Nothing that a job started still runs on a host when the launcher has been gone a while."""
-    deadline = time.monotonic() + 60
-    while any(host.running() for host in hosts.hosts) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert [host.running() for host in hosts.hosts] == [[] for _ in hosts.hosts]
+    wait_for(lambda: not any(host.running() for host in hosts.hosts), 60)
 
 
 def comments(path: Path) -> dict[str, str]:

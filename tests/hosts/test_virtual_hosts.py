@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.waiting import wait_for
+from tests.helpers.waiting import processes_with, wait_for
 from tests.hosts import virtual_hosts
 from tests.hosts.fixtures import FAR
 from tests.hosts.network import Link
@@ -101,20 +101,7 @@ def test_any_end_leaves_nothing(
         finally:
             process.kill()
     wait_for(lambda: not folder.exists())
-    wait_for(lambda: not mentioned(SLEEP) and not mentioned(str(folder)))
-
-
-def mentioned(text: str) -> list[str]:
-    """Command lines, but this process's own, with a text in them."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if text in line and path.parent.name != str(os.getpid()):
-            found.append(line)
-    return found
+    wait_for(lambda: not processes_with(SLEEP) and not processes_with(str(folder)))
 
 
 @pytest.mark.any_library

@@ -7,7 +7,6 @@ benchmark through binding `native`, whose text has native OMB's layout.
 from __future__ import annotations
 
 import io
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +14,7 @@ import pytest
 
 from tests.conftest import BIN, Run, succeeded
 from tests.helpers.refusals import assert_refused
+from tests.helpers.waiting import wait_for
 
 pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
 
@@ -208,12 +208,9 @@ def test_a_program_that_hangs_is_ended(omb_py: Run, tmp_path: Path) -> None:
         assert_refused(done, 1, f"osu_latency {seconds} s --timeout")
         if (tmp_path / "started").exists():
             break
-    deadline = time.monotonic() + 60
     started = [Path("/proc") / line for line in (tmp_path / "started").read_text().split()]
     assert started
-    while any(process.exists() for process in started) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(process.exists() for process in started)
+    wait_for(lambda: not any(process.exists() for process in started), 60)
 
 
 def test_what_ours_refuses_is_said(in_process: Run, tmp_path: Path) -> None:

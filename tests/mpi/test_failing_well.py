@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from omb_py.core import mpi
 from omb_py.core.errors import UsageError
 from tests.conftest import BIN, MPIEXEC, OMB_PY, Finished, Run, rows_of, run, succeeded
 from tests.helpers.refusals import ANY_CODE, ENDED, assert_names, assert_refused, missing
-from tests.helpers.waiting import ended_by_timeout
+from tests.helpers.waiting import ended_by_timeout, processes_with, wait_for
 from tests.mpi.vendor import VENDOR
 
 FEW = ("-i", "2", "-x", "1")
@@ -42,27 +41,6 @@ def test_all_ranks_leave_out_what_one_has_no_memory_for(mpi: str, tmp_path: Path
     assert not unsaid
 
 
-def left_behind(text: str) -> list[str]:
-    """Command lines with ``text`` still running when the launcher has been gone a while."""
-    deadline = time.monotonic() + 30
-    while running_with(text) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return running_with(text)
-
-
-def running_with(text: str) -> list[str]:
-    """Command lines of processes that have ``text`` in theirs."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = process.read_bytes().replace(b"\0", b" ").decode()
-        except OSError:
-            continue
-        if text in line:
-            found.append(line)
-    return found
-
-
 @pytest.mark.parametrize(
     ("binding", "words"),
     [("raising", "rank 1 RuntimeError: the network is on fire"), ("killed", "")],
@@ -82,7 +60,7 @@ def test_failing_rank_leaves_its_rows(
     if words:
         assert_refused(job, ENDED, words)
     assert [row["bytes"] for row in rows_of(output)] == ["1", "2"]
-    assert left_behind(str(output)) == []
+    wait_for(lambda: not processes_with(str(output)), 30)
 
 
 UNHEARD = """
@@ -217,7 +195,7 @@ def test_a_rank_that_hangs_is_ended_by_the_timeout(mpiexec: Run, tmp_path: Path)
     )
     assert_refused(job, ENDED, f"no progress for {seconds} s measuring latency --timeout")
     assert [row["bytes"] for row in rows_of(output)] == ["1"]
-    assert left_behind(str(output)) == []
+    wait_for(lambda: not processes_with(str(output)), 30)
 
 
 @pytest.mark.product(strength=0)
@@ -254,7 +232,7 @@ def test_a_rank_that_never_arrives_is_ended_by_the_timeout(mpi: str, tmp_path: P
 
     job, seconds = ended_by_timeout(start, "starting MPI")
     assert_refused(job, ENDED, f"no progress for {seconds} s")
-    assert left_behind(" ".join(sleep)) == []
+    wait_for(lambda: not processes_with(" ".join(sleep)), 30)
 
 
 def test_killed_watchdog_is_noted(mpiexec: Run, tmp_path: Path) -> None:

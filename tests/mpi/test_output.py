@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from contextlib import ExitStack, suppress
 from mmap import PAGESIZE
 from pathlib import Path
@@ -17,6 +16,7 @@ from omb_py.results.columns import Row
 from tests.conftest import OMB_PY, Finished, Run, own_temporary_folder, rows_of, succeeded
 from tests.helpers.reading import objects
 from tests.helpers.refusals import ANY_CODE, assert_refused
+from tests.helpers.waiting import processes_with, wait_for
 
 QUICK = ("-i", "5", "-x", "1", "--sizes", "1,8")
 
@@ -162,12 +162,8 @@ def test_eight_jobs_at_once_keep_all_their_rows(mpi: str, tmp_path: Path) -> Non
 
 def wait_for_rows(path: Path, rows: int) -> None:
     """Wait until a file of results is there with so many rows, each with its type of MPI."""
-    deadline = time.monotonic() + 120
-    while (
-        not path.exists() or path.stat().st_size == 0 or path.read_text().count("MPI_CHAR") < rows
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: path.exists() and path.stat().st_size)
+    wait_for(lambda: path.read_text().count("MPI_CHAR") >= rows)
 
 
 @pytest.mark.long
@@ -201,17 +197,6 @@ def test_a_name_that_is_no_text_is_written_as_escapes(mpi: str, tmp_path: Path) 
     assert Finished(0, done.stdout, done.stderr, 0).sentences == []
     with open(name, encoding="ascii") as file:
         assert "rows-\\udcff.csv" in file.read()
-
-
-def processes_with(text: str) -> list[int]:
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if text.encode() in (process / "cmdline").read_bytes():
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
 
 
 @pytest.mark.product(strength=1)

@@ -15,6 +15,7 @@ import pytest
 
 from omb_py.bindings.transports.sockets import NONCE_BYTES, _greeting
 from tests.conftest import Finished, own_temporary_folder
+from tests.helpers.waiting import wait_for
 
 PROGRAM = Path(__file__).parent / "programs" / "slow_to_answer.py"
 LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")
@@ -47,15 +48,6 @@ def tcp_listeners(process: int) -> list[tuple[str, int]]:
 def loopback_listeners(process: int) -> list[int]:
     """Ports on loopback at which a process listens."""
     return [port for address, port in tcp_listeners(process) if address in LOOPBACK]
-
-
-def until(found: Any, timeout: float = 60) -> Any:
-    """The first true result of a function."""
-    end = time.monotonic() + timeout
-    while not (result := found()):
-        assert time.monotonic() < end, "nothing listens"
-        time.sleep(0.01)
-    return result
 
 
 def knock(family: int, place: Any) -> list[socket.socket]:
@@ -96,13 +88,13 @@ class Waiting:
             stderr=subprocess.PIPE,
             text=True,
         )
-        until((folder / "0.pid").exists)
+        wait_for((folder / "0.pid").exists)
         self.root = int((folder / "0.pid").read_text())
 
     def listeners(self, mpis_own: tuple[int, int]) -> list[int]:
         """The first rank's ports on loopback, once it has some; it listens nowhere else."""
         inside, outside = mpis_own
-        places: list[int] = until(lambda: more_than(inside, loopback_listeners(self.root)))
+        places: list[int] = wait_for(lambda: more_than(inside, loopback_listeners(self.root)))
         assert len(tcp_listeners(self.root)) - len(places) == outside
         return places
 
@@ -120,7 +112,7 @@ def mpis_own(mpi: str, tmp_path: Path) -> tuple[int, int]:
     """How many sockets MPI itself listens with on loopback, and elsewhere."""
     (tmp_path / "mpi").mkdir()
     job = Waiting(mpi, tmp_path / "mpi", "buffer")
-    until((tmp_path / "mpi" / "0.running").exists)
+    wait_for((tmp_path / "mpi" / "0.running").exists)
     inside = len(loopback_listeners(job.root))
     outside = len(tcp_listeners(job.root)) - inside
     job.go()

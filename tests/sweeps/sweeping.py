@@ -20,6 +20,7 @@ from tests.conftest import (
     rows_in_text,
     run,
 )
+from tests.helpers.waiting import processes_with
 
 MACHINE = """\
 name = "here"
@@ -113,16 +114,7 @@ class SmallSweep:
 
     def left_behind(self) -> list[str]:
         """Processes that still measure for it."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*"):
-            try:
-                environment = (path / "environ").read_bytes()
-                words = (path / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if f"OMB_PY_SWEEP_POINT={self.place}:".encode() in environment:
-                found.append(words.replace(b"\0", b" ").decode())
-        return found
+        return [*processes_with("", f"OMB_PY_SWEEP_POINT={self.place}:").values()]
 
 
 def rows_in(folder: Path) -> Counter[tuple[str, ...]]:

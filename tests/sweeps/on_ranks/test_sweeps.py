@@ -24,7 +24,7 @@ from omb_py.sweeps import launchers, processes
 from omb_py.tracing.recorder import library
 from tests.conftest import OMB_PY, rows_of, run, succeeded
 from tests.helpers.refusals import assert_names, assert_refused, missing
-from tests.helpers.waiting import wait_for
+from tests.helpers.waiting import processes_with, wait_for
 from tests.sweeps.sweeping import MACHINE, SmallSweep, experiment, kill
 
 pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.any_library]
@@ -186,14 +186,7 @@ def test_sweep_killed_at_any_moment_resumes(
 
 def kill_one(sweep: SmallSweep, word: str) -> None:
     """Kill one of the sweep's processes whose command line has a word in it, if there is one."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            mark = f"OMB_PY_SWEEP_POINT={sweep.place}:".encode() in (path / "environ").read_bytes()
-            if mark and word.encode() in (path / "cmdline").read_bytes():
-                found.append(int(path.name))
-        except OSError:
-            continue
+    found = [*processes_with(word, f"OMB_PY_SWEEP_POINT={sweep.place}:")]
     if found:
         with suppress(ProcessLookupError):  # it may have ended meanwhile
             os.kill(random.choice(found), signal.SIGKILL)
