@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
-from itertools import islice, product
+from itertools import islice, product, starmap
+from typing import NamedTuple
 
 from omb_py.algorithms import DEFAULT, MODULES, function_of
 from omb_py.benchmarks import Benchmark, Ranks
@@ -216,6 +217,53 @@ class NotHereError(Exception):
     """A point that is impossible on this machine; the text gives the reason."""
 
 
+class Combination(NamedTuple):
+    """A value of each axis of an experiment; ``place`` is a number of nodes and one of ranks."""
+
+    benchmark: Benchmark
+    buffer: str
+    binding: str
+    place: tuple[int, int]
+    part: str
+    algorithm: str | None
+    environment: tuple[Setting, ...]
+    settings: tuple[Setting, ...]
+
+    def on(self, machine: Machine, experiment: Experiment) -> SweepPoint:
+        """Return its point, without sizes; raises `NotHereError` if the machine cannot have it."""
+        nodes, ranks = self.place
+        axes = experiment.environment
+        words = [f"{one.name}={one.value}" for one in self.environment if len(axes[one.name]) > 1]
+        return SweepPoint(
+            benchmark=self.benchmark.name,
+            buffer=self.buffer,
+            binding=self.binding if self.benchmark.planned else "-",
+            settings=(*self.settings, *devices(self.buffer, machine)),
+            nodes=nodes,
+            ranks_per_node=share_out(ranks, nodes, machine, experiment.oversubscribe),
+            sizes=(),
+            environment=tuple((one.name, str(one.value)) for one in self.environment),
+            library_algorithm=None if self.algorithm == DEFAULT else self.algorithm,
+            variant=" ".join(words) or None,
+            part=part_of(self.part, ranks),
+        )
+
+
+def combined(experiment: Experiment, machine: Machine) -> Iterator[Combination]:
+    """Yield every combination of an experiment's axes, whether the machine can have it or not."""
+    axes = product(
+        select_benchmarks(experiment),
+        experiment.buffers,
+        experiment.bindings,
+        places(experiment, machine),
+        experiment.part,
+        experiment.coll_algorithms or (None,),
+        combinations(experiment.environment),
+        combinations({name.replace("_", "-"): axis for name, axis in experiment.options.items()}),
+    )
+    yield from starmap(Combination, axes)
+
+
 def plan(sweep: Sweep, machine: Machine) -> SweepPlan:
     """Return the points of ``sweep`` that ``machine`` can measure; each round measures all.
 
@@ -233,42 +281,17 @@ def possible(sweep: Sweep, machine: Machine) -> SweepPlan:
     found: dict[str, SweepPoint] = {}
     gone: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for index, experiment in enumerate(sweep.experiments):
-        varied = {name for name, axis in experiment.environment.items() if len(axis) > 1}
-        options = {name.replace("_", "-"): axis for name, axis in experiment.options.items()}
-        axes = product(
-            select_benchmarks(experiment),
-            experiment.buffers,
-            experiment.bindings,
-            product(places(experiment, machine), experiment.part),
-            experiment.coll_algorithms or (None,),
-            combinations(experiment.environment),
-            combinations(options),
-        )
-        for benchmark, buffer, binding, (place, part), algorithm, environment, settings in axes:
-            nodes, ranks = place
-            words = [f"{one.name}={one.value}" for one in environment if one.name in varied]
+        for one in combined(experiment, machine):
+            case = one.benchmark.name, one.place[0]
             try:
-                point = SweepPoint(
-                    benchmark=benchmark.name,
-                    buffer=buffer,
-                    binding=binding if benchmark.planned else "-",
-                    settings=(*settings, *devices(buffer, machine)),
-                    nodes=nodes,
-                    ranks_per_node=share_out(ranks, nodes, machine, experiment.oversubscribe),
-                    sizes=(),
-                    environment=tuple((item.name, str(item.value)) for item in environment),
-                    library_algorithm=None if algorithm == DEFAULT else algorithm,
-                    variant=" ".join(words) or None,
-                    part=part_of(part, ranks),
-                )
-                point, why = sized(point, benchmark, experiment, machine)
+                point, why = sized(one.on(machine, experiment), one.benchmark, experiment, machine)
             except NotHereError as reason:
-                gone.setdefault((str(reason), "points"), []).append((benchmark.name, nodes))
+                gone.setdefault((str(reason), "points"), []).append(case)
             except UsageError as error:
                 raise UsageError(f"experiment {index} of sweep {sweep.name}: {error}") from error
             else:
                 for unfit in why:
-                    gone.setdefault((unfit, "sizes"), []).append((benchmark.name, nodes))
+                    gone.setdefault((unfit, "sizes"), []).append(case)
                 known = found.get(point.name, point)
                 sizes = tuple(dict.fromkeys((*known.sizes, *point.sizes)))
                 found[point.name] = replace(point, sizes=sizes)
