@@ -84,22 +84,14 @@ def sheet(
     there = [name for name in rows if rows[name].notna().any() and name != "benchmark"]
     # a version that some rows lack tells nothing that they lack, unless there are two
     same = [name for name in there if rows[name].nunique(dropna=name in SOFTWARE) == 1]
-    if columns is not None:
-        shown = [name for name in columns if name in rows and name != "benchmark"]
-    else:
-        apart = [
-            n for n in (*SERIES, "sender", "receiver", "bytes") if n in there and n not in same
-        ]
-        if not apart or rows.duplicated(apart).any():
-            apart[:0] = [name for name in ("host_names",) if name in there and name not in same]
-        if not apart or rows.duplicated(apart).any():
-            apart[:0] = [name for name in ("run",) if name not in same]
-        shown = [*apart, *[name for name in IMPORTANT if name in there][:MAX_NUMBERS]]
-    texts = [n for n in shown if unit_of(n) is None and n != "bytes" and kind_of(n) != "float"]
-    ordered = [*texts, *(name for name in shown if name not in texts)]
     if columns is None:
-        found = faults(rows)
-        ordered += [name for name, why in FAULTS.items() if (found == why).any()]
+        important = [name for name in IMPORTANT if name in there][:MAX_NUMBERS]
+        shown = [*apart(rows, [name for name in there if name not in same]), *important]
+        last = [name for name, why in FAULTS.items() if (faults(rows) == why).any()]
+    else:
+        shown, last = [name for name in columns if name in rows and name != "benchmark"], []
+    texts = [n for n in shown if unit_of(n) is None and n != "bytes" and kind_of(n) != "float"]
+    ordered = [*texts, *(name for name in shown if name not in texts), *last]
     limit = len(rows) if limit is None else limit
     facts = [name for name in FACTS if name in same and name not in shown]
     words = label([rows[name].iloc[0] for name in facts], facts)
@@ -113,6 +105,18 @@ def sheet(
         left=max(1, len(texts)),
         above="; ".join(filter(None, [count(len(rows), "row"), words, first_of(list(files), 2)])),
     )
+
+
+def apart(rows: pd.DataFrame, differing: Sequence[str]) -> list[str]:
+    """Return those of the ``differing`` columns that tell rows apart: their point.
+
+    Hosts, and then runs, stand before it only if some rows agree in all others.
+    """
+    found = [name for name in (*SERIES, "sender", "receiver", "bytes") if name in differing]
+    for name in ("host_names", "run"):
+        if name in differing and (not found or rows.duplicated(found).any()):
+            found.insert(0, name)
+    return found
 
 
 def unit_of(name: str) -> tuple[str, float] | None:
