@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from omb_py.analysis import references
-from omb_py.analysis.compare.side_by_side import SIZE_CLASSES, compare, launch_spreads
+from omb_py.analysis.compare.side_by_side import compare, launch_spreads
 from omb_py.analysis.compare.summary import conclusion, slower_than
 from omb_py.analysis.conclusion import FAILED, PASSED, UNDECIDED, WORDS
 from omb_py.analysis.table import of_rows
@@ -91,9 +91,7 @@ def spreads_of(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sizes = np.tile(SIZES, trials)
     runs = pd.DataFrame({"pair": np.repeat(pairs, launches), "value": np.exp(logs).ravel()})
     runs["bytes"] = np.repeat(sizes, launches).astype(float)
-    index = pd.MultiIndex.from_arrays([pairs, np.searchsorted(SIZE_CLASSES, sizes)])
-    found = launch_spreads([runs]).reindex(index)
-    spread, degrees = found["spread"].to_numpy(), found["degrees"].to_numpy(float)
+    spread, degrees = launch_spreads(pd.DataFrame({"pair": pairs, "bytes": sizes}), [runs])
     return spread.reshape(trials, POINTS), degrees.reshape(trials, POINTS)
 
 

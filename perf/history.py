@@ -135,7 +135,7 @@ def shares(made: Callable[[], np.ndarray], series: int) -> dict[bool | None, flo
         starts = starts_of(values)
         outliers = tuple(outliers_of(values, starts))
         names = tuple(map(str, dates))
-        one = Series("made", {"unit": "us"}, True, names, dates, values, starts, outliers)
+        one = Series("made", {"unit": "us"}, names, dates, values, starts, outliers)
         said.append(verdict(one, LIMIT)[0])
     return {kind: said.count(kind) / series for kind in (FAILS, PASSES, UNSURE)}
 

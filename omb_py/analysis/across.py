@@ -21,6 +21,8 @@ from omb_py.analysis.points import (
     distinctions,
     label,
     line_name,
+    points_of,
+    sizes_of,
     without_implied,
 )
 from omb_py.analysis.select import no_column
@@ -28,7 +30,7 @@ from omb_py.analysis.values import measured, value_column
 from omb_py.analysis.verdict import FASTER, SLOWER, UNCLEAR, WITHIN
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.units import digits, is_time, size_text, slowdown, value_text
 
 BINDING = ("binding",)
 MPI = "buffer"
@@ -100,11 +102,13 @@ def name_of(values: Sequence[Any], columns: Sequence[str]) -> str:
 def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statistic: str) -> Sheet:
     """Return the table of configurations by their names."""
     unit = str(next(iter(named.values()))["unit"].iloc[0])
-    lower = unit == "us"
+    lower = is_time(unit)
     first = base or (MPI if MPI in named else next(iter(named)))
-    medians = pd.DataFrame(
-        {name: rows.groupby(sizes(rows))["value"].median() for name, rows in named.items()}
-    ).sort_index()
+    points = {
+        name: points_of(rows.assign(size=sizes_of(rows)), ["size"]).set_index("size")
+        for name, rows in named.items()
+    }
+    medians = pd.DataFrame({name: own["value"] for name, own in points.items()}).sort_index()
     verdicts: dict[tuple[str, str], dict[float, str]] = {}
     lines = []
     for size, (_, found) in zip(medians.index.tolist(), medians.iterrows(), strict=True):
@@ -119,28 +123,23 @@ def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statisti
         cells = [value_of(found[name], found.get(first), unit, name == first) for name in named]
         lines.append(("" if size < 0 else size_text(size), *cells, words))
     remark = f"In brackets: how many times {'longer' if lower else 'less'} than {first}."
-    if min(rows.groupby(sizes(rows)).size().min() for rows in named.values()) < 2:
+    if min(own["runs"].min() for own in points.values()) < 2:
         remark += " Single launches say nothing of what launches differ by: repeat them."
     return Sheet(title, ("size", *named, "best"), tuple(lines), (remark,))
 
 
-def sizes(rows: pd.DataFrame) -> pd.Series:
-    """Return message sizes as keys; -1 for none."""
-    return rows["bytes"].astype("Float64").astype("float64").fillna(-1.0).rename("size")
-
-
 def verdicts_of(best: pd.DataFrame, second: pd.DataFrame, statistic: str) -> dict[float, str]:
-    """Return `compare`'s verdicts of the second against the best, by message size (`sizes`).
+    """Return `compare`'s verdicts of the second against the best, by message size (`sizes_of`).
 
     Empty if no size has a repeated launch: each verdict would be `UNCLEAR`.
     """
-    if not any(sizes(rows).duplicated().any() for rows in (best, second)):
+    if not any(sizes_of(rows).duplicated().any() for rows in (best, second)):
         return {}
     try:
         points = compare(best, second, statistic=statistic)
     except UsageError:  # they differ in more than was asked for
         return {}
-    return dict(zip(sizes(points), points["verdict"], strict=True))
+    return dict(zip(sizes_of(points), points["verdict"], strict=True))
 
 
 def best_of(ordered: pd.Series, verdict: str) -> str:
@@ -160,4 +159,4 @@ def value_of(value: float, base: float | None, unit: str, is_base: bool) -> str:
     text = value_text(value, unit)
     if is_base or base is None or pd.isna(base):
         return text
-    return f"{text} ({digits(value / base if unit == 'us' else base / value)}x)"
+    return f"{text} ({digits(slowdown(value / base, unit))}x)"

@@ -10,6 +10,7 @@ import pandas as pd
 
 from omb_py.analysis.points import Cells, label, plain_values
 from omb_py.analysis.values import TAIL, same_ends, tails, value_column, with_values
+from omb_py.core.text.units import slowdown
 from omb_py.core.text.words import first_of
 from omb_py.results.columns import IDENTITY, SOFTWARE
 from omb_py.results.metadata import Runs
@@ -37,7 +38,7 @@ class Beyond(NamedTuple):
 
     def excess(self, value: float) -> float:
         """Return how many times a value is worse than the limit; 1 or less is within it."""
-        return value / self.limit if self.unit == "us" else self.limit / value
+        return slowdown(value / self.limit, self.unit)
 
     def values(self, rows: pd.DataFrame) -> list[float]:
         """Return the numbers of its rows, without those that have not its statistic."""

@@ -20,14 +20,14 @@ import pandas as pd
 from scipy.stats import median_abs_deviation
 
 from omb_py.analysis.judging import rows_to_judge
-from omb_py.analysis.points import TELLING, distinctions, group_ids, label
+from omb_py.analysis.points import TELLING, distinctions, group_ids, label, points_of
 from omb_py.analysis.report.runs import FIRST, described
 from omb_py.analysis.table import Source, results_of
 from omb_py.analysis.values import faults, with_values
 from omb_py.analysis.verdict import FASTER, SLOWER
 from omb_py.core.errors import UsageError, needing
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import value_text
+from omb_py.core.text.units import slowdown, value_text
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT, SOFTWARE
 from omb_py.results.readers import Problem
@@ -103,7 +103,6 @@ class Series:
 
     name: str
     point: Mapping[str, Any]
-    lower_is_better: bool
     runs: tuple[str, ...]
     dates: tuple[datetime, ...]
     values: np.ndarray
@@ -175,9 +174,10 @@ def history(
     right, _ = rows_to_judge(values)
     wrong = values.drop(right.index).assign(fault=faults)
     right = right[right["value"] > 0]
+    nights = points_of(right, ["series", "date", "run"]).sort_values(["series", "date", "run"])
     found = [
         series_of(names[number], heads.loc[number], own)
-        for number, own in right.groupby("series", sort=True)
+        for number, own in nights.groupby("series", sort=True)
     ]
     newest = right.groupby("series")["date"].max().to_dict()
     pairs = zip(wrong["series"], wrong["date"], strict=True)
@@ -236,18 +236,16 @@ def numbered(rows: pd.DataFrame, statistic: str) -> pd.DataFrame:
     return values.assign(series=group_ids(values[name] for name in POINT))
 
 
-def series_of(name: str, head: pd.Series, rows: pd.DataFrame) -> Series:
-    """Return the series of rows, with the median of each run; changes if there are `ENOUGH`."""
-    once = rows.groupby(["date", "run"], sort=True)["value"].median().reset_index()
-    values = once["value"].to_numpy()
+def series_of(name: str, head: pd.Series, runs: pd.DataFrame) -> Series:
+    """Return the series of runs in their order, with its changes if there are `ENOUGH`."""
+    values = runs["value"].to_numpy()
     starts = starts_of(values) if len(values) >= ENOUGH else (0,)
     outliers = tuple(outliers_of(values, starts)) if len(values) >= ENOUGH else ()
     return Series(
         name,
         {column: head[column] for column in POINT},
-        bool(head["lower_is_better"]),
-        tuple(once["run"]),
-        tuple(once["date"]),
+        tuple(runs["run"]),
+        tuple(runs["date"]),
         values,
         starts,
         outliers,
@@ -397,7 +395,7 @@ def odd_runs(one: Series) -> Iterator[dict[str, Any]]:
 def row_of(one: Series, place: int, before: float, after: float) -> dict[str, Any]:
     """Return the columns that a change and an outlier have in common."""
     change = after / before
-    slowdown = change if one.lower_is_better else 1 / change
+    slower = slowdown(change, one.point["unit"])
     return {
         "date": one.dates[place],
         "point": one.name,
@@ -405,8 +403,8 @@ def row_of(one: Series, place: int, before: float, after: float) -> dict[str, An
         "before": before,
         "after": after,
         "change": change - 1,
-        "slowdown": slowdown,
-        "verdict": SLOWER if slowdown > 1 else FASTER,
+        "slowdown": slower,
+        "verdict": SLOWER if slower > 1 else FASTER,
         "run_after": one.runs[place],
     }
 

@@ -41,7 +41,7 @@ from omb_py.analysis.history import (
 from omb_py.analysis.verdict import chance, factor, variance_of_median
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import value_text
+from omb_py.core.text.units import slowdown, value_text
 from omb_py.core.text.words import count
 
 
@@ -205,7 +205,7 @@ def apart(one: Series) -> int:
 
 def slowness(one: Series) -> np.ndarray:
     """Return the values of a series as times, a bandwidth's inverse."""
-    return one.values if one.lower_is_better else 1 / one.values
+    return slowdown(one.values, one.point["unit"])
 
 
 def levels_of(one: Series, stop: int) -> list[Level]:
@@ -249,8 +249,8 @@ def best_text(one: Series, best: Level) -> str:
 
 def value_of(one: Series, level: Level) -> str:
     """Return the median of a level in the unit of the series."""
-    value = level.median if one.lower_is_better else 1 / level.median
-    return value_text(value, str(one.point["unit"]))
+    unit = str(one.point["unit"])
+    return value_text(slowdown(level.median, unit), unit)
 
 
 def times_of(dates: Sequence[datetime]) -> np.ndarray:

@@ -19,6 +19,7 @@ from omb_py.analysis.values import value_column
 from omb_py.analysis.verdict import factor
 from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import is_time
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import IDENTITY
 from omb_py.results.metadata import Runs
@@ -111,12 +112,13 @@ def slow_hosts(values: pd.DataFrame) -> Hosts:
 def excesses(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return how far each host is above the median host at each point, and a row of each point.
 
-    That is a logarithm of times, or of rates' inverses: a host's number is the median of its
-    launches.
+    That is a logarithm of times, or of rates' inverses. A host's number is the median of its
+    launches' logarithms, unlike that of `points_of`.
     """
     point = group_ids(values[name] for name in (*IDENTITY, "bytes", "unit") if name in values)
-    slowdown = np.log(values["value"]).where(values["lower_is_better"], -np.log(values["value"]))
-    medians = slowdown.groupby([point, values["host_names"].to_numpy()]).median().unstack()
+    logs = np.log(values["value"])
+    costs = logs.where(is_time(values["unit"]), -logs)
+    medians = costs.groupby([point, values["host_names"].to_numpy()]).median().unstack()
     first = values.groupby(point).head(1).set_axis(pd.unique(point))
     return medians.sub(medians.median(axis=1), axis=0), first
 

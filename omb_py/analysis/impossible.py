@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.points import SERIES, group_ids
+from omb_py.analysis.points import SERIES, group_ids, points_of
 from omb_py.analysis.values import travelling
 from omb_py.benchmarks.collective import TABLE, Collective
 from omb_py.core.options import Options
-from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.units import digits, is_time, size_text, value_text
 
 CORE_GBPS = 200.0
 """GB/s that no core copies, and so no two ranks exchange in host memory. A core loads at most two
@@ -149,7 +149,7 @@ def judged(values: pd.DataFrame) -> int:
     values = with_rates(values)
     line = group_ids(values[name] for name in SERIES if name in values)
     others = values["bytes"].groupby(line).transform("nunique") > 1
-    able = others & (values["unit"] == "us")
+    able = others & is_time(values["unit"])
     for rule in rules(values):
         able |= rule.applies
     return int(able.sum())
@@ -185,8 +185,8 @@ def along_lines(sized: pd.DataFrame, line: np.ndarray) -> Iterator[Impossible]:
     fast = sized["plain"].isin(OF_PAIR) & (sized["rate"] > CORE_GBPS)
     suspected = np.isin(line, np.unique(line[fast.to_numpy(bool)]))
     for _, rows in sized[suspected].groupby(line[suspected], sort=False):
-        points = rows.drop_duplicates("bytes").set_index("bytes", drop=False).sort_index()
-        points["value"] = rows.groupby("bytes")["value"].median()
+        points = points_of(rows, ["bytes", "unit", "placement", "buffer"], ["rate"])
+        points = points.set_index("bytes").sort_index()
         for check in (flat, falling):
             for size, sentence in check(points):
                 yield Impossible(rows.index[rows["bytes"] == size][0], sentence)
@@ -221,7 +221,7 @@ def with_rates(values: pd.DataFrame) -> pd.DataFrame:
         size=travelling(values).where(lambda size: size > 0),
         peers=ranks.where(ranks.notna() | ~native, 2.0),
     )
-    timed = values["unit"] == "us"
+    timed = is_time(values["unit"])
     total = (values["value"] / 1e3).where(values["unit"] == "MB/s")
     total = total.where(values["unit"] != "msg/s", values["size"] * values["value"] / 1e9)
     rate = (moved(values) / values["value"] / 1e3).where(timed, total / streams(values))
@@ -400,7 +400,7 @@ def bus_bandwidth(values: pd.DataFrame) -> Rule:
 
 def slowest_call(values: pd.DataFrame) -> Rule:
     """Return the rule on times: those of an exchange between two ranks, and of a call."""
-    name, timed = values["plain"], values["unit"] == "us"
+    name, timed = values["plain"], is_time(values["unit"])
     exchange = timed & (values["peers"] != 1) & name.isin(ONE_WAY | SYMMETRIC | RINGS.keys())
     exchange &= (values["size"] > 0) | (name == "barrier")
     exchange &= ((values["peers"] > 1) | name.isin(ONE_WAY)) & values["skew"].isna()
@@ -410,7 +410,7 @@ def slowest_call(values: pd.DataFrame) -> Rule:
     def sentence(row: pd.Series) -> str:
         time, floor = value_text(row["gap"], "us"), least[row.name]
         what = "an exchange of two ranks" if floor == EXCHANGE_US else "the call for a message"
-        each = "" if row["unit"] == "us" else " a message"
+        each = "" if is_time(row["unit"]) else " a message"
         return f"{time}{each}: {what} takes {value_text(floor, 'us')} at least"
 
     return Rule(exchange | call, (exchange | call) & (values["gap"] < least), sentence)
@@ -448,7 +448,7 @@ def network(values: pd.DataFrame) -> Rule:
     each = values["peers"] / nodes
     received = (values["peers"] - each) * values["size"]
     received = received.where(own == 0, received * each)
-    rate = (received / values["value"] / 1e3).where((nodes > 1) & (values["unit"] == "us"))
+    rate = (received / values["value"] / 1e3).where((nodes > 1) & is_time(values["unit"]))
     rate = rate.where(own.notna() & values["skew"].isna())
     limit = (each * DEVICE_GBPS).where(on_device(values), NODE_GBPS)
     return Rule(
@@ -470,7 +470,7 @@ def flat(points: pd.DataFrame) -> Points:
     t(s) >= s / B holds for a link of B bytes a second; if t(2s) = t(s), B is 2s / t at least, and
     the next n bytes take n / B.
     """
-    if points["unit"].iloc[0] != "us":
+    if not is_time(points["unit"].iloc[0]):
         return
     sizes, times = points.index.to_numpy(float), points["value"].to_numpy(float)
     for one in np.flatnonzero(sizes >= LARGE):
@@ -511,8 +511,8 @@ def falling(points: pd.DataFrame) -> Points:
 
 def slower_than_larger(sized: pd.DataFrame, line: np.ndarray) -> Iterator[Impossible]:
     """Find messages that take many times longer than a larger one."""
-    timed = sized.assign(line=line)[sized["unit"] == "us"]
-    points = timed.groupby(["line", "bytes"])["value"].median()
+    timed = sized.assign(line=line)[is_time(sized["unit"])]
+    points = points_of(timed, ["line", "bytes"]).set_index(["line", "bytes"])["value"].sort_index()
     larger = points[::-1].groupby(level="line").cummin()[::-1].groupby(level="line").shift(-1)
     ratios = points / larger
     for (name, size), ratio in ratios[ratios > SLOWER_THAN_LARGER].items():

@@ -72,23 +72,32 @@ Cells = dict[str, Any]
 """What a row of a table holds, without empty cells."""
 
 
-def points_of(values: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+def points_of(
+    values: pd.DataFrame, columns: Sequence[str], also: Sequence[str] = ()
+) -> pd.DataFrame:
     """Return points of rows with values (`value_column`): rows equal in ``columns`` are runs.
 
     A row for each point, in the order in which they first appear: ``columns``, the median
-    ``value``, the number of ``runs``, and `ENDS`. For several runs only the spread is known, their
-    minimum and maximum.
+    ``value``, those of the columns ``also``, the number of ``runs``, and those of `ENDS` that the
+    rows have. For several runs only the spread is known, their minimum and maximum.
     """
     rows = values.reset_index(drop=True)
     at = rows.groupby(group_ids(rows[name] for name in columns))
     points = rows.loc[at.head(1).index, list(columns)].reset_index(drop=True)
-    points["value"] = at["value"].median()
+    points[["value", *also]] = at[["value", *also]].median()
     points["runs"] = at.size()
     alone = points["runs"] == 1
     for name, extreme in zip(ENDS, (None, None, "min", "max"), strict=True):
+        if name not in rows:
+            continue
         several = np.nan if extreme is None else at["value"].agg(extreme)
         points[name] = at[name].first().astype("float64").where(alone, several)
     return points
+
+
+def sizes_of(rows: pd.DataFrame) -> pd.Series:
+    """Return message sizes in bytes as numbers that can be keys: -1 for none."""
+    return rows["bytes"].astype("Float64").astype("float64").fillna(-1.0)
 
 
 def by(rows: pd.DataFrame, columns: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from omb_py.analysis.compare.side_by_side import SIZE_CLASSES, launch_spreads
+from omb_py.analysis.compare.side_by_side import launch_spreads
 from omb_py.analysis.conclusion import Conclusion, conclude
 from omb_py.analysis.failures import RESULTS_OF, Beyond, Failure
 from omb_py.analysis.hosts import several
@@ -33,6 +33,7 @@ from omb_py.analysis.points import (
     label,
     plain_values,
     points_of,
+    sizes_of,
 )
 from omb_py.analysis.select import convert, no_column, rows_with
 from omb_py.analysis.select import pairs as pairs_of
@@ -48,7 +49,7 @@ from omb_py.analysis.verdict import (
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
 from omb_py.core.text.tables import Sheet, Target, content_of, write_content
-from omb_py.core.text.units import parse_decimal, size_text
+from omb_py.core.text.units import is_time, parse_decimal, size_text
 from omb_py.core.text.words import count, first_of, from_csv_cell
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT, IDENTITY, SOFTWARE
 
@@ -153,7 +154,7 @@ class Checked:
                 (
                     Beyond(
                         point,
-                        row["high" if row["unit"] == "us" else "low"],
+                        row["high" if is_time(row["unit"]) else "low"],
                         row["unit"],
                         "busbw_GBps" if row["unit"] == BUS else row["statistic"],
                     ),
@@ -378,8 +379,7 @@ def check(
     places = values["placement"].map(same_ends, na_action="ignore").astype(object)
     on_host = places.isna() & values["buffer"].isin(HOST_BUFFERS)
     values["placement"] = places.mask(on_host, HOST)
-    points = points_of(values, columns)
-    points["bus"] = points_of(values.assign(value=values["busbw_GBps"]), columns)["value"]
+    points = points_of(values.assign(bus=values["busbw_GBps"]), columns, ["bus"])
     known, there = cells(references), cells(points)
     pairs, unclear, remarks = matched(known, there)
     unsure, why = not_compared(known, there)
@@ -466,9 +466,8 @@ def matched(
     """Return places of references with the place of a point of each, unclear points, and remarks.
 
     A column that a reference states and a point does not have is taken as the reference has it,
-    but never of a published one (`not_known`). Of several references of a point those count that
-    state fewest of such columns, then those that state most others. A point is unclear if they
-    still differ in a column that it does not have.
+    but never of a published one (`not_known`). A point is unclear if its `nearest` references
+    differ in a column that it does not have.
     """
     groups = grouped(points)
     found: dict[int, list[int]] = {}
@@ -481,19 +480,14 @@ def matched(
     pairs = []
     for at, places in found.items():
         lacking = [column for column in POINT[2:] if column not in points[at]]
-
-        def rank(place: int, lacking: Sequence[str] = lacking) -> tuple[int, int]:
-            stated = sum(column in references[place] for column in POINT)
-            return sum(column in references[place] for column in lacking), -stated
-
-        best = min(map(rank, places))
-        chosen = [references[place] for place in places if rank(place) == best]
+        best = nearest(references, places, lacking)
+        chosen = [references[place] for place in best]
         differ = {name for name in lacking if len({one.get(name) for one in chosen}) > 1}
         if differ:
             unclear[at] = differ
         else:
             assumed |= {name for name in lacking if name in chosen[0]}
-            pairs += [(place, at) for place in places if rank(place) == best]
+            pairs += [(place, at) for place in best]
     remarks = [
         f"points without {column} were not judged, since their references differ in it: add "
         f"--assume {column}=VALUE"
@@ -503,6 +497,22 @@ def matched(
         columns = ", ".join(sorted(assumed))
         remarks.append(f"results without {columns}: taken as the references have them")
     return sorted(pairs), list(unclear), remarks
+
+
+def nearest(
+    references: Sequence[Cells], places: Sequence[int], lacking: Sequence[str]
+) -> list[int]:
+    """Return the places of the references that count among several of a point.
+
+    They state fewest of the columns that it is ``lacking``, and of such ones most others.
+    """
+
+    def rank(place: int) -> tuple[int, int]:
+        stated = sum(column in references[place] for column in POINT)
+        return sum(column in references[place] for column in lacking), -stated
+
+    best = min(map(rank, places))
+    return [place for place in places if rank(place) == best]
 
 
 def not_known(reference: Cells, point: Cells) -> list[str]:
@@ -575,7 +585,7 @@ def judged(
 
     Without a point the verdict is ``absent``.
     """
-    less_is_better, expected = reference["unit"] == "us", reference["value"]
+    less_is_better, expected = is_time(reference["unit"]), reference["value"]
     below, above = reference.get("low"), reference.get("high")
     if tolerance is not None and less_is_better:
         above = tolerance if above is None else above
@@ -687,24 +697,20 @@ def from_runs(rows: pd.DataFrame, system: str, statistic: str = "auto") -> pd.Da
     keys = [name for name in POINT if name in usual or values[name].nunique(dropna=False) > 1]
     if "source" in apart:  # files that may be of different experiments
         keys.append("source")
-    points = points_of(values, [*keys, "unit"])
-    series = [values[name] for name in (*keys, "unit") if name != "bytes"]
-    runs = pd.DataFrame({"pair": group_ids(series), "value": values["value"].to_numpy()})
-    runs["bytes"] = values["bytes"].astype("Float64").fillna(-1.0).to_numpy(float)
-    spreads = launch_spreads([runs])
-    if spreads.empty:
+    series = (values[name] for name in (*keys, "unit") if name != "bytes")
+    values = values.assign(pair=group_ids(series))
+    points = points_of(values, [*keys, "unit", "pair"])
+    sized = [rows.assign(bytes=sizes_of(rows)) for rows in (points, values)]
+    spread, degrees = launch_spreads(sized[0], sized[1:])
+    if np.isnan(spread).all():
         raise UsageError(
             "--update needs repeated launches, and every point has one: measure 5 or more; if "
             "files lack MPI library, ranks or hosts, add --assume"
         )
-    pairs = group_ids([points[name] for name in (*keys, "unit") if name != "bytes"])
-    sizes = points["bytes"].astype("Float64").fillna(-1.0).to_numpy(float)
-    index = pd.MultiIndex.from_arrays([pairs, np.searchsorted(SIZE_CLASSES, sizes)])
-    spread, degrees = spreads.reindex(index)[["spread", "degrees"]].to_numpy(float).T
     together = len(points) * max(1, rows["host_names"].nunique())  # a fleet is checked as a whole
     wide = prediction(spread, degrees, points["runs"].to_numpy(float), together)
     wide = np.minimum(wide, np.log1p(LARGEST))
-    time = points["unit"] == "us"
+    time = is_time(points["unit"])
     ends = np.where(time, np.expm1(wide), -np.expm1(-wide))
     ends = np.where(np.isnan(ends), np.nan, np.maximum(ends, SMALLEST)).round(4)
     found = points[[*(name for name in keys if name in POINT), "value", "unit"]]

@@ -114,13 +114,14 @@ def speedups(
     """Return one row for each line (`series_of`) and number of ranks of the runs that `load` read.
 
     ``time_s`` is the median of the runs, ``time_low_s`` and ``time_high_s`` the minimum and maximum
-    of all repeats. ``speedup`` with its ends is relative to one rank: the one measured alternately
-    within the job, else a job of one rank, for weak scaling times the ranks; missing if ranks do
-    not divide the work of one (``divides_work`` of the application). ``sequential_speedup`` is
-    relative to the sequential program, measured alternately, else its time divided by that of the
-    ranks. ``efficiency`` is the speed-up divided by the ranks. ``oversubscribed``: ranks shared
-    cores, so the time does not show the program's scaling. The `PHASES` are parts of a rank's time,
-    together 1. ``line`` names the line among all.
+    of all repeats within them, which rows of benchmarks do not have (`points_of`). ``speedup`` with
+    its ends is relative to one rank: the one measured alternately within the job, else a job of one
+    rank, for weak scaling times the ranks; missing if ranks do not divide the work of one
+    (``divides_work`` of the application). ``sequential_speedup`` is relative to the sequential
+    program, measured alternately, else its time divided by that of the ranks. ``efficiency`` is the
+    speed-up divided by the ranks. ``oversubscribed``: ranks shared cores, so the time does not show
+    the program's scaling. The `PHASES` are parts of a rank's time, together 1. ``line`` names the
+    line among all.
     """
     frame = runs.assign(
         host_cores=runs["host_cores"] * runs["nodes"],

@@ -11,7 +11,7 @@ import pandas as pd
 
 from omb_py.benchmarks.startup import BENCHMARKS as START_UP
 from omb_py.core.errors import UsageError
-from omb_py.core.text.units import value_text
+from omb_py.core.text.units import is_time, value_text
 
 MEASURED = (
     *("latency_us", "latency_min_us", "latency_max_us", "bandwidth_MBps", "messages_per_s"),
@@ -63,15 +63,12 @@ def value_column(
 ) -> pd.DataFrame:
     """Return a copy of benchmark rows with columns about each row's own number.
 
-    ``value`` in ``unit`` (``us``, ``MB/s`` or ``msg/s``), ``lower_is_better``; ``low`` and
-    ``high``, the 95 % interval of the median, and ``spread_low`` and ``spread_high``, the minimum
-    and 95th percentile (for a bandwidth the corresponding ones), each missing without samples, the
-    spread also if a mean is outside it; and ``statistic``, median or mean. ``auto`` takes medians
-    if all rows that agree in ``alike`` have one, else means, so that like is compared with like:
-    all rows of a benchmark, or those of a series where each is judged by itself
-    (`columns.IDENTITY`). A bandwidth's median is its value times mean over median of its samples'
-    times, for it is inversely proportional to them. Rows without a number, with one that is not
-    above 0, or `spoilt` ones are left out.
+    ``value`` in ``unit`` (``us``, ``MB/s`` or ``msg/s``); ``low`` and ``high``, the 95 % interval
+    of the median, and ``spread_low`` and ``spread_high``, the minimum and 95th percentile (for a
+    bandwidth the corresponding ones), each missing without samples, the spread also if a mean is
+    outside it; and ``statistic`` (`chosen_medians`), median or mean. A bandwidth's median is its
+    value times mean over median of its samples' times, for it is inversely proportional to them.
+    Rows without a number, with one that is not above 0, or `spoilt` ones are left out.
     """
     frame = with_values(rows, statistic, alike)
     return frame[frame["value"] > 0]
@@ -124,17 +121,11 @@ def with_values(
     frame["unit"] = "us"
     frame.loc[bandwidth, "unit"] = "MB/s"
     frame.loc[rate, "unit"] = "msg/s"
-    frame["lower_is_better"] = latency
     usable = (latency | bandwidth | rate) & (mean > 0) & ~spoilt(frame)
     sampled = frame["sample_p50_us"].notna() & (latency | frame["sample_mean_us"].notna())
     printed = printed_medians(frame).where(bandwidth & ~sampled)
     median = sampled | printed.notna()
-    if statistic == "auto":
-        keys = [frame[name] for name in alike if name in frame]
-        all_have = (median | ~usable).groupby(keys, dropna=False).transform("all")
-        use_median = median & all_have.astype(bool)
-    else:
-        use_median = median & (statistic == "median")
+    use_median = median & chosen_medians(frame, median | ~usable, statistic, alike)
 
     def of_samples(name: str) -> pd.Series:
         return frame[name].where(latency, mean * frame["sample_mean_us"] / frame[name])
@@ -151,11 +142,26 @@ def with_values(
     return frame[latency | bandwidth | rate]
 
 
+def chosen_medians(
+    rows: pd.DataFrame, have: pd.Series, statistic: str, alike: Sequence[str]
+) -> pd.Series:
+    """Return for each row whether its number is a median, if it has one; else it is a mean.
+
+    ``auto`` takes medians if all rows that agree in the columns ``alike`` ``have`` one, so that
+    like is compared with like: all rows of a benchmark if they are laid side by side (`BENCHMARK`),
+    those of a series where each is judged by itself (`columns.IDENTITY`).
+    """
+    if statistic != "auto":
+        return pd.Series(statistic == "median", rows.index)
+    keys = [rows[name] for name in alike if name in rows]
+    return have.groupby(keys, dropna=False).transform("all").astype(bool)
+
+
 def tails(means: pd.DataFrame) -> pd.Series:
     """99th percentiles of the times of `TAIL_ITERATIONS` or more, in the unit of the value."""
     tail = means["sample_p99_us"].where(means["iterations"] >= TAIL_ITERATIONS)
     rates = means["value"] * means["sample_mean_us"] / tail
-    return tail.where(means["lower_is_better"], rates).where(tail > 0)
+    return tail.where(is_time(means["unit"]), rates).where(tail > 0)
 
 
 def with_unit(value: float, unit: str) -> str:

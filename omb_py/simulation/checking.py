@@ -15,7 +15,7 @@ from omb_py.benchmarks import find_benchmark
 from omb_py.core.errors import UsageError
 from omb_py.core.options import Options
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import size_text, value_text
+from omb_py.core.text.units import size_text, slowdown, value_text
 from omb_py.core.text.words import first_of
 from omb_py.measure.measurement import knows_nodes
 from omb_py.results.metadata import Runs, placed_ranks
@@ -41,7 +41,8 @@ class MeasuredPoint:
 def points(rows: pd.DataFrame, runs: Runs) -> tuple[list[MeasuredPoint], list[str]]:
     """Return the points of measured rows that can be simulated, and why others cannot.
 
-    Of repeated runs the median counts.
+    Of repeated runs the median counts. Equal points are equal `SimulatedPoint` on equal nodes, not
+    rows with equal columns (`analysis.points.points_of`).
     """
     whole = value_column(rows[rows["part"].isna() & (rows["binding"] != SIMULATED)])
     found: dict[tuple[SimulatedPoint, tuple[int, ...], str], list[float]] = {}
@@ -109,7 +110,6 @@ def compared(
     for one, outcome in zip(measured, outcomes, strict=True):
         point = one.point
         simulated = Result(point.title, point.row(outcome, ""), outcome.regime).value
-        slowdown = simulated / one.value if one.unit == "us" else one.value / simulated
         rows.append(
             {
                 "benchmark": point.name,
@@ -120,7 +120,7 @@ def compared(
                 "unit": one.unit,
                 "measured": one.value,
                 "simulated": simulated,
-                "error": slowdown - 1,
+                "error": slowdown(simulated / one.value, one.unit) - 1,
             }
         )
     return pd.DataFrame(rows)

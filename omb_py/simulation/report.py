@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import digits, size_text, value_text
+from omb_py.core.text.units import digits, is_time, size_text, slowdown, value_text
 from omb_py.core.text.words import count
 from omb_py.results.columns import Row
 
@@ -27,11 +27,11 @@ class Result:
     @property
     def value(self) -> float:
         """The value that the benchmark is about."""
-        return float(self.row.latency_us if self.unit == "us" else self.row.bandwidth_MBps)
+        return float(self.row.latency_us if is_time(self.unit) else self.row.bandwidth_MBps)
 
     def times_worse(self, best: Result) -> float:
         """Return the factor by which it is slower than another result."""
-        return self.value / best.value if self.unit == "us" else best.value / self.value
+        return slowdown(self.value / best.value, self.unit)
 
 
 def sheets(results: Sequence[Result], remarks: Sequence[str]) -> Iterator[Sheet]:

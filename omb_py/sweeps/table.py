@@ -90,7 +90,8 @@ def rows_of(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each message size of each point: what was asked, and what was measured.
 
-    ``missing`` is the reason where a value, or that of a launch, is missing. ``apart`` are the
+    Points are those that were planned, measured or not, unlike `points_of` rows. ``missing`` is the
+    reason where a value, or that of a launch, is missing. ``apart`` are the
     ``options`` that distinguish a point from others of its title and benchmark.
     """
     folder = Folder(job.root)

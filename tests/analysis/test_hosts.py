@@ -72,7 +72,6 @@ def test_healthy_few_hosts_of_much_noise_and_many_points_have_no_slow_one() -> N
             "benchmark": "allreduce",
             "bytes": np.repeat(np.arange(1, points + 1), hosts),
             "unit": "us",
-            "lower_is_better": True,
         }
     )
     for _ in range(20):

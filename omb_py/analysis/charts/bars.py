@@ -239,8 +239,7 @@ def overhead(
     shown = next((nbytes for nbytes in (*sizes[:1], BAR_SIZE, *there) if nbytes in there), nan)
     keys = ["title", "line", "x"]
     rows = rows.assign(title=rows["title"].fillna(""))
-    medians = rows.groupby(keys, dropna=False)[["base_time", "ratio"]].median().reset_index()
-    data = points_of(rows, keys).merge(medians, on=keys)
+    data = points_of(rows, keys, ["base_time", "ratio"])
     data = data[data["line"] != base]
     for end in ("low", "high"):
         data[f"spread_{end}"] = data[f"spread_{end}"].fillna(data[end])

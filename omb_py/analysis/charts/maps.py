@@ -27,7 +27,8 @@ from omb_py.analysis.charts.spec import (
 )
 from omb_py.analysis.pairs.findings import judge
 from omb_py.analysis.pairs.matrix import Matrix, matrices
-from omb_py.core.text.units import size_text
+from omb_py.analysis.values import WORDS
+from omb_py.core.text.units import is_time, size_text
 from omb_py.core.text.words import count
 
 LABELLED = 32
@@ -57,8 +58,7 @@ def pair_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
     """Yield a map for each benchmark, size and way in which pairs were measured."""
     shown = rows[rows["bytes"].isin(request.sizes)] if request.sizes else rows
     for found in matrices(shown.astype(object).to_dict("records")):
-        words = "Latency" if found.unit == "us" else "Bandwidth"
-        measure = Measure(words, found.unit, "median")
+        measure = Measure(WORDS[found.unit], found.unit, "median")
         y, x = np.nonzero(np.isfinite(found.values))
         data = pd.DataFrame({"y": y, "x": x, "value": found.values[y, x]})
         data["text"] = [measure.text(value) for value in data["value"]]
@@ -90,7 +90,7 @@ def pair_map(data: pd.DataFrame, found: Matrix, measure: Measure, page: Page) ->
     below = names_axis(names, title="Receiver", labelAngle=-90, **between)
     beside = names_axis(names, labels, title="Sender", **between)
     x, y = alt.X("x:O", scale=scale, axis=below), alt.Y("y:O", scale=scale, axis=beside)
-    color = colors(data["value"], measure, side, is_cost=found.unit == "us")
+    color = colors(data["value"], measure, side, is_cost=is_time(found.unit))
     cells = alt.Chart(inline(data)).mark_rect().encode(x, y, color)
     layers: list[Any] = [cells.encode(tooltip=tips("sender", "receiver", "text"))]
     if 1 < len(hosts) < len(places):

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from omb_py.analysis.compare.pairing import pair
 from omb_py.analysis.judging import check_part, refuse_wrong
+from omb_py.analysis.points import points_of, sizes_of
 from omb_py.analysis.sources import short_names
 from omb_py.analysis.table import Source, results_of
 from omb_py.analysis.values import (
@@ -39,6 +41,7 @@ from omb_py.analysis.verdict import (
     with_launches,
 )
 from omb_py.core.errors import UsageError
+from omb_py.core.text.units import is_time
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT
 
 ONLY_BASE, ONLY_OTHER = "only in base", "only in other"
@@ -76,6 +79,9 @@ class ComparedSide:
     kinds: pd.DataFrame
     runs: pd.DataFrame
 
+
+POINT = ["pair", "bytes"]
+"""Columns of a point's identity."""
 
 ENDS = ("x", "y")
 """Base and other in the columns of points and pairs."""
@@ -168,8 +174,7 @@ def compare(
         part["pair"] += sum(int(earlier["pair"].nunique()) for earlier in parts)
         parts.append(part.reindex(columns=list(COLUMNS)))
     table = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
-    set_verdict(table, tolerance)
-    return table
+    return table.assign(**verdicts_of(table, tolerance))
 
 
 def names_of(sources: Sequence[Source], names: Sequence[str] | None) -> list[str]:
@@ -214,7 +219,7 @@ def measured(rows: pd.DataFrame, name: str) -> ComparedSide:
         refuse_wrong(rows)
         raise UsageError(f"{name} has no row of a benchmark with a number to compare")
     runs = means[["run"]].assign(
-        bytes=means["bytes"].astype("Float64").fillna(-1.0).astype(float),
+        bytes=sizes_of(means),
         mean=means["value"],
         median=medians["value"].where((medians["statistic"] == "median") & (medians["value"] > 0)),
         low=medians["low"],
@@ -247,7 +252,7 @@ def against(
     }
     numbered = [side[side["mean"].notna()] for side in every.values()]
     runs, statistics = chosen(numbered, statistic)
-    points = pd.merge(*map(points_of, runs), on=["pair", "bytes"], how="outer")
+    points = pd.merge(*map(with_all_intervals, runs), on=POINT, how="outer")
     rows = [
         side.kinds.reindex(pairs[f"kind_{end}"]).set_axis(pairs["pair"])
         for end, side in sides.items()
@@ -265,16 +270,16 @@ def against(
     one, two = (points[f"rounding_{end}"] / points[f"value_{end}"] for end in ENDS)
     outer = np.maximum((1 + two) / (1 - one), (1 + one) / (1 - two)) - 1
     table["rounding"] = outer.fillna(0.0).astype("float64")
-    set_intervals(table, points, runs, launch_spread)
+    table = table.assign(**ratios_of(table, points, runs, launch_spread))
     table["verdict"] = pd.Series(None, table.index, dtype=object)
     table.loc[points["runs_x"].isna(), "verdict"] = ONLY_OTHER
     table.loc[points["runs_y"].isna(), "verdict"] = ONLY_BASE
-    places = pd.MultiIndex.from_frame(points[["pair", "bytes"]])
+    places = pd.MultiIndex.from_frame(points[POINT])
     for verdict, alone, side in ((NO_BASE, ONLY_OTHER, "x"), (NO_OTHER, ONLY_BASE, "y")):
         without = every[side][every[side]["mean"].isna()]
-        there = places.isin(pd.MultiIndex.from_frame(without[["pair", "bytes"]]))
+        there = places.isin(pd.MultiIndex.from_frame(without[POINT]))
         table.loc[(table["verdict"] == alone) & there, "verdict"] = verdict
-    return table.sort_values(["pair", "bytes"], kind="stable", ignore_index=True)
+    return table.sort_values(POINT, kind="stable", ignore_index=True)
 
 
 def chosen(
@@ -303,63 +308,58 @@ def chosen(
         )
         side = side.assign(value=value)
         side.loc[of_run != "median", ["low", "high"]] = np.nan
-        found.append(side[side["value"].notna()].sort_values(["pair", "bytes"], kind="stable"))
+        found.append(side[side["value"].notna()].sort_values(POINT, kind="stable"))
     return found, names
 
 
-def points_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the points of runs in order of pair and size: medians, the ends of all intervals,
-    counts.
+def with_all_intervals(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return `points_of` runs, which are in order of pair and size, with what a verdict needs.
 
-    ``start`` is the place of a point's first run.
+    ``low`` and ``high`` are the ends of all runs' intervals, missing if a run has none;
+    ``rounding`` is the largest, ``start`` the place of a point's first run.
     """
-    groups = runs.groupby(["pair", "bytes"])
-    points = groups.agg(
-        value=("value", "median"),
-        low=("low", "min"),
-        high=("high", "max"),
-        known=("low", "count"),
-        runs=("value", "size"),
-        rounding=("rounding", "max"),
-    )
+    points, at = points_of(runs, POINT), runs.groupby(POINT)
+    for name, extreme in (("low", "min"), ("high", "max"), ("rounding", "max")):
+        points[name] = at[name].agg(extreme).to_numpy()
+    points.loc[at["low"].count().to_numpy() < points["runs"], ["low", "high"]] = np.nan
     points["start"] = points["runs"].cumsum() - points["runs"]
-    points.loc[points["known"] < points["runs"], ["low", "high"]] = np.nan
-    return points.reset_index()
+    return points
 
 
-def launch_spreads(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return the spread of launches, a row for each pair and size class with repeated runs.
+def launch_spreads(
+    points: pd.DataFrame, runs: Sequence[pd.DataFrame]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the spread of launches at each point, and its degrees of freedom.
 
-    ``spread`` is the pooled standard deviation of the values' logarithms around the mean of their
-    point. All sizes of a launch share its noise, so ``degrees`` of freedom are those of the size
-    with the most, not their sum.
+    It is that of a pair and size class, missing if none of these has repeated ``runs``: the pooled
+    standard deviation of the values' logarithms around the mean of their point. All sizes of a
+    launch share its noise, so degrees are those of the size with the most, not their sum.
     """
     every = pd.concat([side.assign(side=number) for number, side in enumerate(runs)])
     classes = np.searchsorted(SIZE_CLASSES, every["bytes"])
     every = every.assign(log=np.log(every["value"]), size_class=classes)
-    points = every.groupby(["pair", "size_class", "bytes", "side"])["log"].agg(["var", "count"])
-    points["degrees"] = points["count"] - 1
-    points["squares"] = points["var"].fillna(0.0) * points["degrees"]
-    sizes = points.groupby(["pair", "size_class", "bytes"])[["squares", "degrees"]].sum()
+    sides = every.groupby(["pair", "size_class", "bytes", "side"])["log"].agg(["var", "count"])
+    sides["degrees"] = sides["count"] - 1
+    sides["squares"] = sides["var"].fillna(0.0) * sides["degrees"]
+    sizes = sides.groupby(["pair", "size_class", "bytes"])[["squares", "degrees"]].sum()
     groups = sizes.groupby(["pair", "size_class"])
     pooled = groups["squares"].sum() / groups["degrees"].sum()
     found = pd.DataFrame({"spread": np.sqrt(pooled), "degrees": groups["degrees"].max()})
-    return found[found["degrees"] > 0]
+    classes = np.searchsorted(SIZE_CLASSES, points["bytes"])
+    at = pd.MultiIndex.from_arrays([points["pair"], classes])
+    spread, degrees = found[found["degrees"] > 0].reindex(at).to_numpy(float).T
+    return spread, degrees
 
 
-def set_intervals(
+def ratios_of(
     table: pd.DataFrame,
     points: pd.DataFrame,
     runs: Sequence[pd.DataFrame],
     launch_spread: float | None,
-) -> None:
-    """Add ratios, their intervals, and where these are from to ``table``."""
-    keys = pd.MultiIndex.from_arrays(
-        [points["pair"], np.searchsorted(SIZE_CLASSES, points["bytes"])]
-    )
-    known = launch_spreads(runs).reindex(keys)
-    spread, degrees = known["spread"].to_numpy(float), known["degrees"].to_numpy(float)
-    table["launch_spread"] = np.expm1(spread)
+) -> dict[str, Any]:
+    """Return the columns of ratios and slowdowns, their intervals, and where these are from."""
+    spread, degrees = launch_spreads(points, runs)
+    between = np.expm1(spread)
     if launch_spread is not None:
         spread, degrees = (
             np.full(len(points), np.log1p(launch_spread)),
@@ -369,13 +369,16 @@ def set_intervals(
     rounding = table["rounding"].to_numpy()
     found, noise = intervals(points, runs, spread, degrees, rounding, LEVEL)
     ends, _ = intervals(points, runs, spread, degrees, rounding, ONE_SIDED)
-    table["ratio"], table["ratio_low"], table["ratio_high"], table["p_value"] = found
-    table["noise"] = pd.Series(noise).where(table["ratio"].notna(), None)
-    rate = (table["unit"] != "us").to_numpy()
-    table["slowdown"] = np.where(rate, 1 / found.ratio, found.ratio)
-    table["slowdown_low"] = np.where(rate, 1 / found.high, found.low)
-    table["slowdown_high"] = np.where(rate, 1 / found.low, found.high)
-    table["slowdown_bound"] = np.where(rate, 1 / ends.low, ends.high)
+    time = is_time(table["unit"]).to_numpy()
+    return {
+        "launch_spread": between,
+        **dict(zip(("ratio", "ratio_low", "ratio_high", "p_value"), found, strict=True)),
+        "noise": pd.Series(noise).where(~np.isnan(found.ratio), None),
+        "slowdown": np.where(time, found.ratio, 1 / found.ratio),
+        "slowdown_low": np.where(time, found.low, 1 / found.high),
+        "slowdown_high": np.where(time, found.high, 1 / found.low),
+        "slowdown_bound": np.where(time, ends.high, 1 / ends.low),
+    }
 
 
 def intervals(
@@ -417,12 +420,15 @@ def intervals(
     return found._replace(low=found.low / (1 + rounding), high=found.high * (1 + rounding)), noise
 
 
-def set_verdict(table: pd.DataFrame, tolerance: float | None) -> None:
-    """Add p-values adjusted for the number of points of the whole table, and verdicts to it."""
-    table["p_adjusted"] = adjusted(table["p_value"], pd.Series(0, table.index))
+def verdicts_of(table: pd.DataFrame, tolerance: float | None) -> dict[str, Any]:
+    """Return the columns of verdicts on points that both sides have, and of their tolerance.
+
+    P-values are adjusted for the number of points of the whole table.
+    """
+    p_adjusted = adjusted(table["p_value"], pd.Series(0, table.index))
     margin = np.nan if tolerance is None else tolerance
-    table["tolerance"] = margin
     names = ("slowdown", "slowdown_low", "slowdown_high", "p_value")
     slowdown = Interval(*(table[name].to_numpy(float) for name in names))
-    told = verdicts(slowdown, table["p_adjusted"].to_numpy(float), margin)
-    table["verdict"] = table["verdict"].where(table["ratio"].isna(), told)
+    told = verdicts(slowdown, p_adjusted.to_numpy(float), margin)
+    verdict = table["verdict"].where(table["ratio"].isna(), told)
+    return {"p_adjusted": p_adjusted, "tolerance": margin, "verdict": verdict}

@@ -31,7 +31,7 @@ from omb_py.analysis.verdict import (
 from omb_py.benchmarks import Metric, all_benchmarks
 from omb_py.core.statistics import BUSY
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import size_text, value_text
+from omb_py.core.text.units import size_text, slowdown, value_text
 from omb_py.core.text.words import count
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT, SOFTWARE
 
@@ -421,7 +421,7 @@ def beyond(points: pd.DataFrame, allowed: float) -> tuple[Beyond, ...]:
     return tuple(
         Beyond(
             every[place],
-            row.base * allowed if row.unit == "us" else row.base / allowed,
+            row.base * slowdown(allowed, row.unit),
             row.unit,
             row.statistic,
             row.other,

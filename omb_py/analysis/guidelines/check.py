@@ -92,7 +92,7 @@ def guidelines(
         point | {"guideline": rule.name, "kind": rule.kind, "benchmark": rule.left}
         for key, sides in groups(rows)
         for rule in rules
-        for point in points_of(key, sides, rule, tolerance)
+        for point in checks_of(key, sides, rule, tolerance)
     ]
     table = pd.DataFrame(found).reindex(columns=list(COLUMNS))
     table["p_adjusted"] = adjusted(table["p_value"].astype(float), pd.Series(0, table.index))
@@ -122,7 +122,7 @@ def not_checked(rows: pd.DataFrame, only: Sequence[str] | None) -> list[str]:
     telling = distinctions(pd.DataFrame([key for key, _ in every], columns=list(ALIKE)), ALIKE)
     found = [one.name for one in asked if one.left in there - usable]
     for key, sides in every:
-        checked = {rule.name for rule in asked if any(points_of(key, sides, rule, MARGIN))}
+        checked = {rule.name for rule in asked if any(checks_of(key, sides, rule, MARGIN))}
         words = label([key[name] for name in telling], telling)
         found += [
             f"{rule.name} ({words})" if words else rule.name
@@ -140,7 +140,8 @@ OF_SIZES = ("monotony", "splitting")
 class Side:
     """A benchmark in one of its settings (`OPEN`).
 
-    ``times`` are those of its launches, in order of their runs, by message size; None for none.
+    ``times`` are those of its launches, in order of their runs, by message size; None for none: a
+    point's runs, not their median (`points.points_of`), for sums are those of one launch.
     """
 
     settings: Mapping[str, Any]
@@ -152,7 +153,7 @@ class Side:
         return self.times[there[0]] if there and there[0] <= PADDING * wanted else None
 
 
-def points_of(
+def checks_of(
     key: Mapping[str, Any], there: Mapping[str, Sequence[Side]], rule: Guideline, tolerance: float
 ) -> Iterator[dict[str, Any]]:
     """Yield a guideline's result for each size of its left side for which all sides are there.

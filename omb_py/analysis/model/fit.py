@@ -14,6 +14,7 @@ from omb_py.analysis.points import distinctions, label
 from omb_py.analysis.values import faults, travelling, value_column
 from omb_py.benchmarks import all_benchmarks
 from omb_py.core.errors import OmbError
+from omb_py.core.text.units import is_time
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT, IDENTITY
 from omb_py.results.metadata import Runs, crowded_hosts
@@ -99,7 +100,7 @@ def with_times(frame: pd.DataFrame) -> pd.DataFrame:
     value = frame["value"]
     is_rate = frame["unit"] == "MB/s"
     of_message = (travelling(frame) / value).where(is_rate, 1e6 / value)
-    time = value.where(frame["unit"] == "us", of_message)
+    time = value.where(is_time(frame["unit"]), of_message)
     error = (frame["high"] - frame["low"]) / (2 * NORMAL * value)
     return frame.assign(time_us=time, error=error)[time > 0]
 

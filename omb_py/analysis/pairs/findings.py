@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from omb_py.analysis.pairs.matrix import Mask, Matrix, Numbers, matrices, matrix
 from omb_py.core import VERSION
 from omb_py.core.dataclass import dataclass
-from omb_py.core.text.units import size_text, value_text
+from omb_py.core.text.units import is_time, size_text, slowdown, value_text
 from omb_py.core.text.words import count
 from omb_py.results.columns import PairRow
 from omb_py.results.writer import Writer
@@ -280,12 +280,11 @@ def section(found: Matrix, worst: int = WORST) -> Iterator[str]:
     )
     yield f"# {size_text(found.bytes)}: median {middle}, fastest {best}, slowest {last}"
     if worst:
-        ratios = values / np.median(values)
-        times = ratios if found.unit == "us" else 1 / ratios
+        times = slowdown(values / np.median(values), found.unit)
         names = [f"{rank} ({host})" for rank, host in zip(found.ranks, found.hosts, strict=True)]
         ends = [[names[unit] for unit in pair] for pair in ordered[:worst].tolist()]
         wide = max(len("# Receiver"), *(len(name) for both in ends for name in both)) + 2
-        label = "Latency" if found.unit == "us" else "Bandwidth"
+        label = "Latency" if is_time(found.unit) else "Bandwidth"
         yield f"{'# Sender':<{wide}}{'Receiver':<{wide}}{label:>12}{'x median':>12}"
         for (sender, receiver), value, ratio in zip(ends, values, times, strict=False):
             number = value_text(value, found.unit)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omb_py.core.dataclass import dataclass
+from omb_py.core.text.units import is_time
 
 Numbers = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -40,7 +41,7 @@ class Matrix:
     def costs(self) -> Numbers:
         """Natural logarithms of times: slower pairs have larger values."""
         logarithms: Numbers = np.log(self.values)
-        return logarithms if self.unit == "us" else -logarithms
+        return logarithms if is_time(self.unit) else -logarithms
 
     @property
     def pairs(self) -> int:
@@ -57,14 +58,15 @@ class Matrix:
 def matrix(rows: Sequence[Mapping[str, Any]]) -> Matrix:
     """Return the matrix of rows of `PairRow` that are of one benchmark and size, ordered by host.
 
-    Of several values of a pair, as from several runs, the median counts.
+    Of several values of a pair, as from several runs, the median counts, as in
+    `analysis.points.points_of`: that needs pandas, which is not loaded under ``mpiexec``.
     """
     latencies = np.array([row.get("latency_us") for row in rows], float)
-    is_time = bool(np.isfinite(latencies[0]))
+    timed = bool(np.isfinite(latencies[0]))
     rates = [row.get("bandwidth_MBps") for row in rows]
     hosts: dict[int, str] = {}
     several = defaultdict(list)
-    for row, value in zip(rows, latencies if is_time else np.array(rates, float), strict=True):
+    for row, value in zip(rows, latencies if timed else np.array(rates, float), strict=True):
         pair = int(row["sender"]), int(row["receiver"])
         hosts |= zip(pair, (row["sender_host"], row["receiver_host"]), strict=True)
         if value > 0:
@@ -78,7 +80,7 @@ def matrix(rows: Sequence[Mapping[str, Any]]) -> Matrix:
     return Matrix(
         str(rows[0]["benchmark"]),
         int(rows[0]["bytes"]),
-        "us" if is_time else "MB/s",
+        "us" if timed else "MB/s",
         tuple(ranks),
         tuple(hosts[rank] for rank in ranks),
         found,

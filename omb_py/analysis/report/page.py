@@ -32,7 +32,7 @@ from omb_py.analysis.values import ENDS, measured, spoilt, value_column
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import value_text
+from omb_py.core.text.units import is_time, value_text
 from omb_py.core.text.words import count, printable
 from omb_py.results.columns import EXPERIMENT
 
@@ -229,7 +229,7 @@ def best_lines(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
     if name == "Message rate" and frame["messages_per_s"].notna().all():
         frame = measured(frame, "rate", str(frame["statistic"].iloc[0]))
     unit = str(frame["unit"].iloc[0])
-    lower = unit == "us"
+    lower = is_time(unit)
     frame = at_nearest_size(frame[frame["unit"] == unit], size or (SMALL if lower else LARGE))
     of_hosts = "host" if hosts.several(frame) else "run"
     frame = points_of(frame, [*(column for column in SERIES if column in frame), "bytes"])

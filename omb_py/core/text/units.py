@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 from math import floor, log10
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from numpy import ndarray
 
 BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -20,6 +23,25 @@ STEPS: dict[str, Steps] = {
     "msg/s": ((1e9, "G msg/s"), (1e6, "M msg/s"), (1e3, "k msg/s"), (1, "msg/s")),
 }
 """Units of values, the largest first, and how many of that in which results have them each is."""
+
+Ratio = TypeVar("Ratio", float, "ndarray[Any, Any]")
+
+
+def is_time(unit: Any) -> Any:
+    """Return whether a unit, or each of a column, is that of times, of which the lower is better.
+
+    Of bandwidths and rates the higher is better.
+    """
+    return unit == "us"
+
+
+def slowdown(ratio: Ratio, unit: str) -> Ratio:
+    """Return how many times slower a value is than another, by their ratio: its inverse for rates.
+
+    >>> slowdown(2.0, "us"), slowdown(2.0, "MB/s")
+    (2.0, 0.5)
+    """
+    return ratio if is_time(unit) else 1 / ratio
 
 
 def size_text(nbytes: float) -> str:
