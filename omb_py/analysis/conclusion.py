@@ -6,7 +6,7 @@ was asked was judged, and held.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,11 +80,19 @@ class Conclusion:
         yield self.sentence
 
 
-def facts(conclusion: Conclusion | None) -> dict[str, Any]:
-    """Return a conclusion for JSON, the same keys for every command; None if no limit was asked."""
+def facts(
+    conclusion: Conclusion | None, summary: Iterable[str], remarks: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return what is said of a check for JSON, in the same keys for every command.
+
+    All are lists of sentences or names but ``conclusion``, a sentence, or None if no limit was
+    asked for. ``summary`` is what text has below its tables about all that was judged.
+    """
+    said = {"summary": list(summary), "remarks": list(remarks)}
     if conclusion is None:
-        return {"conclusion": None, "failures": [], "undecided": [], "missing": []}
+        return {**said, "conclusion": None, "failures": [], "undecided": [], "missing": []}
     return {
+        **said,
         "conclusion": conclusion.sentence,
         "failures": list(conclusion.reasons),
         "undecided": list(conclusion.undecided),

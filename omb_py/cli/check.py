@@ -133,8 +133,7 @@ def command(
     facts = {
         "expected": name,
         "tolerance": checked.tolerance,
-        **facts_of(conclusion),
-        "remarks": remarks,
+        **facts_of(conclusion, [conclusion.sentence], remarks),
         "not_confirmed": passed,
     }
     tables.write(to, [references.sheet(checked)], checked.lines, remarks, facts)

@@ -199,21 +199,20 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         failures, passed, _ = confirmed(values, conclusion.failed, tables_of, runs)
         conclusion = replace(conclusion, failed=tuple(failures))
     to = values["to"]
-    facts: dict[str, Any] = {
+    said = summary.sentences(points).values()
+    facts = {
         "base": names[0],
-        "verdicts": summary.sentences(points),
-        "summary": tables.records(summary.summary(points)),
-        **facts_of(conclusion),
-        "remarks": remarks,
+        "pairs": tables.records(summary.summary(points)),
+        **facts_of(conclusion, said, remarks),
         "not_confirmed": passed,
     }
     if not values["summary"] or to.path is not None:
         made = summary.sheets(points, names[0])
         tables.write(to, made, points, summary.endings(points, names[0]), facts)
-    said = ["", *facts["verdicts"].values(), *(f"Note: {one}" for one in facts["remarks"])]
-    said += [f"NOT CONFIRMED: {one}" for one in passed]
-    said += [] if conclusion is None else conclusion.lines()
-    click.echo("\n".join([*said, *filter(None, [note])]), err=to.is_for_program)
+    lines = ["", *said, *(f"Note: {one}" for one in remarks)]
+    lines += [f"NOT CONFIRMED: {one}" for one in passed]
+    lines += [] if conclusion is None else conclusion.lines()
+    click.echo("\n".join([*lines, *filter(None, [note])]), err=to.is_for_program)
     ctx.exit(0 if conclusion is None else conclusion.exit_code)
 
 

@@ -87,11 +87,9 @@ def command(
         )
     )
     facts = {
-        "summary": said[0],
         "tolerance": tolerance,
         "not_measured": missing,
-        **facts_of(found),
-        "remarks": remarks,
+        **facts_of(found, said, remarks),
     }
     tables.write(to, check.sheets(points), points, remarks, facts)
     said += [] if found is None else found.lines()

@@ -86,7 +86,7 @@ def command(
     if conclusion is None:
         note_problems([*found.wrong.values()])
     since_text = found.since and history.day(found.since)
-    facts = {"summary": said, "since": since_text, "runs": found.runs, **facts_of(conclusion)}
+    facts = {"since": since_text, "runs": found.runs, **facts_of(conclusion, [said])}
     more = () if conclusion is None else history_gate.sheets(conclusion, to.path is not None)
     if to.format == "html":
         tables.write_content(to, page(found, replace(results, rows=rows), conclusion))

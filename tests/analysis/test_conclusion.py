@@ -63,4 +63,4 @@ def test_reasons_beyond_twenty_are_counted() -> None:
 
 
 def test_document_has_the_same_keys_with_and_without_a_limit() -> None:
-    assert facts(None).keys() == facts(concluded(1)).keys()
+    assert facts(None, ["all"]).keys() == facts(concluded(1), ["all"]).keys()

@@ -112,6 +112,7 @@ def test_figures_without_limits_are_shown_and_not_judged(in_process: Run, alps: 
     assert "FAIL" not in done.out
     document = json.loads(in_process(*words, "--format", "json").out)
     assert (document["tolerance"], document["failures"], document["missing"]) == (None, [], [])
+    assert document["summary"] == ["CANNOT TELL: there is no value to judge"]
     verdicts = {row["bytes"]: row["verdict"] for row in document["rows"]}
     assert verdicts == {1: "not measured", **dict.fromkeys((256, 1 << 20, 4 << 20), "no limit")}
 

@@ -170,7 +170,7 @@ def test_documents_have_changes_as_rows(in_process: Run, nightly: Path, form: st
         return
     if form == "json":
         document = json.loads(path.read_text())
-        assert "3 series of 60 runs" in document["summary"]
+        assert "3 series of 60 runs" in document["summary"][0]
         rows = pd.DataFrame(document["rows"])
     else:
         rows = {"csv": pd.read_csv, "parquet": pd.read_parquet}[form](path)
