@@ -6,7 +6,7 @@ __version__ = VERSION
 
 API = {
     "OmbError": "omb_py.core.errors",
-    "check": "omb_py.analysis.references",
+    "check": "omb_py.analysis.references_check",
     "compare": "omb_py.analysis.compare.side_by_side",
     "figures": "omb_py.analysis.charts.figures",
     "guidelines": "omb_py.analysis.guidelines.check",
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from omb_py.analysis.guidelines.check import guidelines as guidelines
     from omb_py.analysis.history import history as history
     from omb_py.analysis.model.parameters import model as model
-    from omb_py.analysis.references import check as check
+    from omb_py.analysis.references_check import check as check
     from omb_py.analysis.report.page import report as report
     from omb_py.api import OmbError as OmbError
     from omb_py.api import load as load

@@ -111,11 +111,11 @@ def expected(folder: Path) -> None:
     for number in range(5):
         sizes = ["--sizes", ",".join(map(str, SIZES))]
         started(folder, *command, *sizes, "-o", f"healthy/{number}.csv")
-    from omb_py.analysis import references
+    from omb_py.analysis.references_learned import from_runs
     from omb_py.analysis.table import load
 
     rows = load(folder / "healthy").rows
-    made = references.from_runs(rows, "here").drop(columns=["low", "high"])
+    made = from_runs(rows, "here").drop(columns=["low", "high"])
     made.to_csv(folder / "expected.csv", index=False)
     (folder / "healthy.txt").write_text(str(made["value"].median()))
 
@@ -123,6 +123,7 @@ def expected(folder: Path) -> None:
 def simulated(jobs: int, slowdown: float, chance: float, times: int, seed: int, own: bool) -> Found:
     """Judge made jobs; with ``own`` each launch is slow by itself, else hardly after the first."""
     from omb_py.analysis import references
+    from omb_py.analysis.references_check import check
     from omb_py.analysis.table import load
     from omb_py.sweeps.again import Way, confirm
 
@@ -143,7 +144,7 @@ def simulated(jobs: int, slowdown: float, chance: float, times: int, seed: int, 
                 slow_again = drawn.random() < (chance if own else slow * FOLLOWED)
                 (waiting / f"{place}.txt").write_text(text_of(slow_again, slowdown, drawn))
             rows = load(folder / "first.txt").rows
-            failures = references.check(rows, known, "made").failures
+            failures = check(rows, known, "made").failures
             failed += bool(failures)
             if failures:
                 confirmed += bool(confirm(failures, {"": rows}, {}, way).failures)

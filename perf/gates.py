@@ -23,10 +23,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis import references
 from omb_py.analysis.compare.side_by_side import compare, launch_spreads
 from omb_py.analysis.compare.summary import conclusion, slower_than
 from omb_py.analysis.conclusion import FAILED, PASSED, UNDECIDED, WORDS
+from omb_py.analysis.references_check import check
+from omb_py.analysis.references_learned import LARGEST, SMALLEST, found_from, from_runs
 from omb_py.analysis.table import of_rows
 from omb_py.analysis.verdict import (
     LEVEL,
@@ -116,16 +117,16 @@ def check_made(
     new = noise(random, name, spread, trials, 1)[..., 0]
     known, degrees = spreads_of(logs)
     learned = prediction(known, degrees, float(launches), POINTS)
-    limits = np.clip(learned, np.log1p(references.SMALLEST), np.log1p(references.LARGEST))
+    limits = np.clip(learned, np.log1p(SMALLEST), np.log1p(LARGEST))
     needed = limits - (new - np.median(logs, axis=2))
     passed = (needed >= 0).all(axis=1)
     for trial in range(whole):
-        own = references.from_runs(rows_of(logs[trial]), "made")
+        own = from_runs(rows_of(logs[trial]), "made")
         tolerances = in_order(own)["high"].to_numpy(float)
         assert np.allclose(tolerances, np.expm1(limits[trial]), atol=1e-4)
-        checked = references.check(rows_of(new[trial][:, None]), own, "made")
+        checked = check(rows_of(new[trial][:, None]), own, "made")
         assert (checked.conclusion.exit_code == 0) == passed[trial]
-    told = np.log1p(references.found_from(limits, known, degrees, float(launches)))
+    told = np.log1p(found_from(limits, known, degrees, float(launches)))
     return Checks(passed, limits, needed, told)
 
 

@@ -83,7 +83,7 @@ def command(
     with needing("analysis"):
         import pandas as pd
 
-        from omb_py.analysis import references
+        from omb_py.analysis import references, references_check, references_learned
         from omb_py.analysis.conclusion import facts as facts_of
         from omb_py.analysis.failures import only_first
         from omb_py.analysis.hosts import refuse_mixture
@@ -110,19 +110,23 @@ def command(
     name = system or Path(expected or update or "").stem
     if known is None:
         refuse_mixture(value_column(results.rows, statistic), results.runs)
-        made = references.from_runs(results.rows, name, statistic)
+        made = references_learned.from_runs(results.rows, name, statistic)
         references.save(made, written)
         allowed = made[["low", "high"]].abs().stack()
         click.echo(
             f"{update}: {count(len(made), 'reference')}, tolerances {allowed.min():.1%} to "
             f"{allowed.max():.1%}"
         )
-        click.echo("\n".join(references.sensitivity(made)))
+        click.echo("\n".join(references_learned.sensitivity(made)))
         return
     judge = partial(
-        references.check, expected=known, system=name, tolerance=tolerance, statistic=statistic
+        references_check.check,
+        expected=known,
+        system=name,
+        tolerance=tolerance,
+        statistic=statistic,
     )
-    rows = references.told_apart(results.rows)
+    rows = references_check.told_apart(results.rows)
     checked = judge(rows)
     first = only_first("", rows, results.runs, checked.failures, checked.points)
     failed, passed, new = confirmed(values, checked.failures, {"": rows}, results.runs)
@@ -136,7 +140,7 @@ def command(
         **facts_of(conclusion, [conclusion.sentence], remarks),
         "not_confirmed": passed,
     }
-    tables.write(to, [references.sheet(checked)], checked.lines, remarks, facts)
+    tables.write(to, [references_check.sheet(checked)], checked.lines, remarks, facts)
     said = [*(f"NOT CONFIRMED: {one}" for one in passed), *conclusion.lines()]
     click.echo("\n".join(said), err=to.is_for_program)
     ctx.exit(conclusion.exit_code)

@@ -11,7 +11,8 @@ import pytest
 
 from omb_py.analysis import references
 from omb_py.analysis.hosts import slow_hosts
-from omb_py.analysis.references import check, from_runs
+from omb_py.analysis.references_check import check, told_apart
+from omb_py.analysis.references_learned import from_runs
 from omb_py.analysis.table import load, of_rows
 from omb_py.analysis.values import value_column
 from tests.conftest import Run
@@ -119,7 +120,7 @@ def test_check_names_the_host_on_which_a_reference_was_not_measured(
 def test_rows_measured_again_on_another_host_are_of_the_same_point(tmp_path: Path) -> None:
     (tmp_path / "site.csv").write_text(SITE)
     known = references.load(str(tmp_path / "site.csv"))
-    first = references.told_apart(load(fleet(tmp_path / "a", 1)).rows)
+    first = told_apart(load(fleet(tmp_path / "a", 1)).rows)
     again = first.assign(host_names="elsewhere", run="again")
     found = check(pd.concat([first, again], ignore_index=True), known, "site")
     assert found.lines["runs"].tolist() == [2, 2]

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from omb_py.analysis import references
-from omb_py.analysis.references import Checked, check
+from omb_py.analysis.references_check import Checked, check
+from omb_py.analysis.references_learned import LARGEST, from_runs, sensitivity
 from omb_py.analysis.table import load, of_rows
 from omb_py.analysis.values import BUS
 from omb_py.core.errors import OmbError, UsageError
@@ -301,7 +302,7 @@ def test_own_references_pass_again_and_fail_30_percent_slower(
     tmp_path: Path, format_: str, spread: float
 ) -> None:
     path = str(tmp_path / f"site.{format_}")
-    references.save(references.from_runs(launches(spread), "site"), Target(format_, path))
+    references.save(from_runs(launches(spread), "site"), Target(format_, path))
     found = references.load(path)
     again = check(launches(spread), found, "site")
     assert (again.conclusion.exit_code, len(again.measured)) == (0, 4)
@@ -311,14 +312,14 @@ def test_own_references_pass_again_and_fail_30_percent_slower(
 
 
 def test_tolerance_of_own_references_is_students_limit_for_all_points() -> None:
-    calm = references.from_runs(launches(0.001), "site")
+    calm = from_runs(launches(0.001), "site")
     assert calm["high"].dropna().tolist() == [0.05] * 3
     assert calm["low"].dropna().tolist() == [-0.05]
     busy = launches(0.05)
     logs = np.log(busy.loc[busy["bytes"] == 8, "latency_us"].to_numpy(float))
     of_four_points = 3.163382  # Student's quantile of 1 - 5 % / 4, 5 degrees of freedom
     wide = np.expm1(of_four_points * logs.std(ddof=1) * np.sqrt(1 + np.pi / 2 / 6))
-    found = references.from_runs(busy, "site")
+    found = from_runs(busy, "site")
     assert found["high"].dropna().tolist() == pytest.approx([wide] * 3, abs=1e-3)
     assert found["low"].dropna().tolist() == pytest.approx([1 / (1 + wide) - 1], abs=1e-3)
 
@@ -341,34 +342,34 @@ def of_deviation(spread: float, count: int) -> pd.DataFrame:
 
 def test_own_references_that_find_nothing_say_how_many_launches_would() -> None:
     def said(count: int) -> list[str]:
-        return references.sensitivity(references.from_runs(of_deviation(0.1, count), "site"))
+        return sensitivity(from_runs(of_deviation(0.1, count), "site"))
 
     assert_names(said(3)[0], "9 times of 10 slower latency 8 B")
     assert_names(said(3)[1], "1 of 1 reference cannot find 50 % launches differ by 11 % measure")
     enough = int(said(3)[1].rpartition(" ")[2])
     assert len(said(enough)) == 1
     assert len(said(enough - 1)) > 1
-    hopeless = references.from_runs(of_deviation(0.5, 3), "site")
-    assert "not even 50 would do" in references.sensitivity(hopeless)[1]
+    hopeless = from_runs(of_deviation(0.5, 3), "site")
+    assert "not even 50 would do" in sensitivity(hopeless)[1]
 
 
 def test_own_references_name_the_slowdown_at_the_narrowest_and_widest() -> None:
     rows = launches(0.03, count=10)
     quiet = (rows["benchmark"] == "latency") & (rows["bytes"] < 100)
     rows.loc[quiet, "latency_us"] = rows.loc[quiet, "latency_us"] ** 0.1
-    (said,) = references.sensitivity(references.from_runs(rows, "site"))
+    (said,) = sensitivity(from_runs(rows, "site"))
     assert said.startswith("A launch is found 9 times of 10 if it is 5.3 % slower at latency, 8 B")
     assert_names(said, "1 MiB")
 
 
 def test_two_launches_make_own_references_that_say_what_they_find() -> None:
-    made = references.from_runs(launches(0.2, count=2), "site")
-    assert made["high"].max() <= references.LARGEST
-    said = references.sensitivity(made)
+    made = from_runs(launches(0.2, count=2), "site")
+    assert made["high"].max() <= LARGEST
+    said = sensitivity(made)
     assert_names(said[-1], "Limits of 2 launches times as wide as those of 5")
     assert any("cannot find" in one for one in said)
 
 
 def test_own_references_need_repeated_launches() -> None:
     with pytest.raises(UsageError, match="measure 5 or more"):
-        references.from_runs(launches(0.01, count=1), "site")
+        from_runs(launches(0.01, count=1), "site")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from omb_py.analysis.references import COLUMNS, shipped
+from omb_py.analysis.references import shipped
+from omb_py.analysis.references_check import COLUMNS
 from tests import ROOT
 from tests.conftest import Run, succeeded
 from tests.helpers.refusals import missing

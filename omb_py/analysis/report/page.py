@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import vl_convert
 
-from omb_py.analysis import anomalies, hosts, listing, references
+from omb_py.analysis import anomalies, hosts, listing, references_check
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import STYLE, Chart
@@ -91,7 +91,7 @@ def report(
     if not numbers and not spoilt(results.rows).any():
         raise OmbError("there is no row with a number: measure something first")
     if expected is not None:  # a wrong name is found before the figures are drawn
-        checked = references.check(results.rows, expected, system, statistic=statistic)
+        checked = references_check.check(results.rows, expected, system, statistic=statistic)
     drawn = list(charts(results, Request(statistic=statistic)).values()) if numbers else []
     rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
     odd = anomalies.anomalies(values, results.runs, results.rows)
@@ -104,7 +104,7 @@ def report(
     if expected is not None:
         said = checked.conclusion.sentence
         words = ". ".join([said, *checked.remarks])
-        parts.append(Section("Expected values", f"{words}.", [references.sheet(checked)]))
+        parts.append(Section("Expected values", f"{words}.", [references_check.sheet(checked)]))
         lead.insert(0, said)
     if hosts.several(results.rows):
         words = "".join(f"{text}. " for text in slow.remarks)
