@@ -11,7 +11,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from omb_py.analysis.references import shipped
 from omb_py.analysis.references_check import COLUMNS
 from tests import ROOT
 from tests.conftest import Run, succeeded
@@ -264,29 +263,6 @@ def test_confirmation_needs_no_launcher_around_it(in_process: Run, alps: Alps) -
     done = in_process(*words, OMPI_COMM_WORLD_SIZE="2")
     assert done.code == 2
     assert not missing("--confirm without a launcher", done.err)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((), "--expected --update"),
-        (("--expected", "alps-gh200", "--update", "a.csv"), "--expected --update"),
-        (("--expected", "nowhere"), f"nowhere {shipped()[0]} {shipped()[-1]}"),
-        (("--update", "a.txt"), "a.txt .csv .json"),
-        (("--update", "a.csv", "-o", "b.csv"), "--output --update"),
-        (("--update", "a.csv"), "repeated launches"),
-        (("--update", "a.csv", "--confirm", "2"), "--confirm --update"),
-        (("--expected", "alps-gh200", "--again", "osu_latency"), "--again --confirm"),
-        (("--expected", "alps-gh200", "--confirm", "0"), "--confirm"),
-        (("--expected", "alps-gh200", "--confirm", "2", "--again", ""), "--again is empty"),
-    ],
-)
-def test_command_lines_that_mean_nothing_are_refused(
-    in_process: Run, alps: Alps, words: tuple[str, ...], said: str
-) -> None:
-    done = in_process("check", alps(4.1), *words)
-    assert (done.code, done.out) == (2, "")
-    assert not missing(said, done.err)
 
 
 def test_report_chooses_one_of_several_systems(in_process: Run, tmp_path: Path) -> None:

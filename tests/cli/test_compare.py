@@ -7,19 +7,16 @@ import io
 import json
 from pathlib import Path
 
-import click
 import pandas as pd
 import pytest
 
 from omb_py.analysis.compare.side_by_side import COLUMNS, compare
 from omb_py.analysis.table import load
 from omb_py.benchmarks import find_benchmark
-from omb_py.cli import command
 from omb_py.cli.compare import with_plain_sizes
-from omb_py.core.errors import OmbError
 from tests import ROOT
 from tests.conftest import Run, succeeded
-from tests.helpers.refusals import assert_names, assert_refused, missing, refuses
+from tests.helpers.refusals import assert_names, assert_refused, missing
 from tests.helpers.tables import comparison_text
 
 RESULTS = ROOT / "results"
@@ -113,22 +110,37 @@ def test_verdicts_are_corrected_for_many_sizes(in_process: Run, tmp_path: Path) 
 
 
 @pytest.mark.long
-def test_nothing_but_verdicts(omb_py: Run) -> None:
+def test_summary_prints_verdicts_only(omb_py: Run) -> None:
     done = omb_py("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "--summary")
     (verdict,) = done.out.split("\n", 1)[1].splitlines()
     assert verdict.startswith("families-openmpi: 1.572x faster on average")
 
 
 @pytest.mark.long
-def test_csv_has_every_point_and_column(in_process: Run, tmp_path: Path) -> None:
-    done = in_process("compare", str(MPICH), str(OPEN_MPI), "--format", "csv")
-    read = pd.read_csv(io.StringIO(done.out))
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_document_has_every_point_and_column_and_nothing_else(
+    in_process: Run, tmp_path: Path, kind: str
+) -> None:
+    words = ("compare", str(MPICH), str(OPEN_MPI))
+    done = in_process(*words, "--format", kind)
+    of_json = kind == "json"
+    rows = json.loads(done.out)["rows"] if of_json else pd.read_csv(io.StringIO(done.out))
+    read = pd.DataFrame(rows)
     assert tuple(read.columns) == COLUMNS
-    expected = compare(MPICH, OPEN_MPI)
-    assert read["ratio"].to_numpy() == pytest.approx(expected["ratio"].to_numpy(), nan_ok=True)
-    assert "0 within noise" in done.err
-    in_process("compare", str(MPICH), str(OPEN_MPI), "--output", "deep/points.csv")
-    assert (tmp_path / "deep" / "points.csv").read_text() == done.out
+    expected = compare(MPICH, OPEN_MPI)["ratio"].to_numpy(float)
+    assert read["ratio"].to_numpy(float) == pytest.approx(expected, nan_ok=True)
+    assert not missing("families-openmpi: unclear 0 within noise", done.err)
+    in_process(*words, "--output", f"deep/points.{kind}")
+    assert (tmp_path / "deep" / f"points.{kind}").read_text() == done.out
+    assert_refused(in_process(*words, "--output", f"deep/points.{kind}"), 2, "--force")
+
+
+def test_json_has_verdicts_failures_and_a_summary(in_process: Run) -> None:
+    words = ("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "--fail-above", "5%")
+    document = json.loads(in_process(*words, "--format", "json").out)
+    assert list(document["verdicts"]) == ["families-openmpi"]
+    assert all("allowed is 1.050x" in reason for reason in document["failures"])
+    assert {"slowdown", "slowdown_low", "slowdown_high"} <= set(document["summary"][0])
 
 
 def test_markdown_is_a_table_of_the_same_cells(in_process: Run, tmp_path: Path) -> None:
@@ -226,43 +238,6 @@ def test_points_of_one_side_only_are_named(in_process: Run) -> None:
     assert "22 only in base" in done.out
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("{mpich}",), "BASE OTHER"),
-        (("{mpich}", "/no/such.csv"), "cannot read /no/such.csv"),
-        (("{mpich}", "{mpich}", "-o", "table.pdf"), "--output table.pdf: .csv"),
-        (("{mpich}", "{mpich}", "-o", "/proc/none/t.csv"), "cannot write /proc/none/t.csv"),
-        (("{mpich}", "{mpich}", "--name", "one"), "2 different names"),
-        (("{mpich}", "{mpich}", "--no-such-option"), "--no-such-option"),
-        (("{mpich}", "{open_mpi}", "--where", "iterations=7"), "no row iterations=7: there are"),
-        (("--native", "/no/such", "latency"), "/no/such no such file"),
-        (("--native", "/", "import_time"), "native OMB import_time"),
-        (("--native", "/", "latenci"), "unknown benchmark 'latenci' latency"),
-        (("--native", "/"), "BENCHMARK first"),
-        (("--native", "/", "latency", "--binding", "native"), "--bindings"),
-        (("--native", "/bin/true", "latency", "--sizes=8"), "native OMB no --sizes sizes by -m"),
-        (("--native", "/bin/true", "latency", "--stats"), "native OMB no --stats leave it out"),
-        (("--native", "/", "latency", "--bindings", "nativ"), "unknown binding 'nativ'"),
-        (("--native", "/", "hello"), "native hello no time: compare init"),
-        (("--native", "/", "init", "--bindings", "buffer"), "leave out --bindings"),
-        (("--native", "/bin/true", "latency", "-m", "1:1X"), "-m 1:1X: '1X' number"),
-    ],
-)
-def test_compare_impossible_request_refused(arguments: tuple[str, ...], words: str) -> None:
-    given = [text.format(mpich=MPICH, open_mpi=OPEN_MPI) for text in arguments]
-    with refuses((OmbError, click.UsageError), words):
-        command.main(["compare", *given], standalone_mode=False)
-
-
-@pytest.mark.slow
-def test_compare_refusal_is_one_line_on_stderr(omb_py: Run) -> None:
-    done = omb_py("compare", str(MPICH))
-    assert_refused(done, 2, "BASE OTHER")
-    assert done.sentences == [done.err.strip()]
-
-
 @pytest.mark.parametrize(
     ("given", "passed_on"),
     [
@@ -296,23 +271,6 @@ def test_different_transports_are_named(in_process: Run, tmp_path: Path) -> None
     assert not missing("transports differ one by pml ucx, mlx5_0; two by pml ob1", done.err)
     assert not missing("slow transport TCP mlx5_0", done.err)
     assert "differ" not in in_process("compare", str(one), str(one)).err
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--confirm", "2"),
-        ("--again", "osu_latency", "--fail-above", "5%"),
-        ("--confirm", "2", "--fail-above", "5%", "--native", "/opt/omb"),
-    ],
-)
-def test_confirmation_without_a_guard_of_files_is_refused(
-    in_process: Run, words: tuple[str, ...]
-) -> None:
-    done = in_process("compare", str(MPICH), str(OPEN_MPI), *words)
-    assert done.code == 2
-    assert "--confirm" in done.err
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from omb_py.results.columns import Row
 from tests import ROOT
 from tests.analysis.guidelines.synthetic import results
 from tests.conftest import Run, succeeded
-from tests.helpers.refusals import assert_refused, missing
+from tests.helpers.refusals import missing
 
 
 @pytest.fixture
@@ -65,22 +65,6 @@ def test_documents_have_every_check(in_process: Run, slow_gather: Path) -> None:
 def test_the_interface_has_the_same(slow_gather: Path) -> None:
     points = interface.guidelines(interface.load(slow_gather).rows, only=("emulation",))
     assert list(points["verdict"]).count("violated") == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        ((), 2, "Missing argument 'FILE...'"),
-        (("FILE", "--only", "bcst"), 2, "--only bcst: choose from emulation"),
-        (("FILE", "--fail-above", "5"), 2, "--fail-above 5: write 5% or 1.05x"),
-        (("nowhere.csv",), 1, "nowhere.csv"),
-    ],
-)
-def test_guidelines_without_files_or_a_limit_refused(
-    in_process: Run, slow_gather: Path, words: tuple[str, ...], code: int, said: str
-) -> None:
-    done = in_process("guidelines", *(str(slow_gather) if w == "FILE" else w for w in words))
-    assert_refused(done, code, said)
 
 
 def test_results_without_one_check_cannot_tell(in_process: Run) -> None:

@@ -199,27 +199,6 @@ def test_what_is_complete_is_not_submitted(
     assert sandbox.commands()[-1][0] == "sbatch"
 
 
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (("render", "scaling"), "--machine MACHINE"),
-        (("render", "scaling", "--machine", "polari"), "'polari' did you mean 'polaris'"),
-        (("render", "scaling", "--machine", "local"), "machine local no scheduler"),
-        (("render", *MINE, "--account", "$(id)"), "--account: '$' '$(id)' letters, _ . / : @ = ,"),
-        (("render", *MINE, "--queue", "a b"), "--queue: a blank 'a b'"),
-        (("render", *MINE, "--queue", ""), "--queue: '' write letters, digits"),
-        (("render", *MINE, "--account", "-x"), "'-x' scheduler letters, digits"),
-        (("render", *MINE, "--walltime", "soon"), "--walltime: 'soon' duration such as"),
-        (("render", *MINE, "--walltime", "30s"), "walltime 00:00:30"),
-        (("render", *MINE, "--nodes", "3"), "no point 3 nodes here"),
-        (("render", *MINE, "--nodes", "1", "--folder", "a b"), "'a b' scheduler a blank"),
-    ],
-)
-def test_job_impossible_request_refused(job: Command, words: tuple[str, ...], named: str) -> None:
-    with refuses(OmbError, named):
-        job(*words)
-
-
 def test_refused_submission_has_the_scheduler_s_words(job: Command, sandbox: Sandbox) -> None:
     sandbox.stand_in("sbatch", "echo 'sbatch: error: invalid partition' >&2; exit 1")
     with refuses(OmbError, "Slurm does not take : sbatch: error: invalid partition"):

@@ -10,13 +10,11 @@ import pytest
 
 from tests import ROOT
 from tests.conftest import Finished, Run, succeeded
-from tests.helpers.refusals import ANY_CODE, assert_refused, missing
+from tests.helpers.refusals import assert_refused, missing
 
 RESULTS = ROOT / "results"
 TABLE = str(RESULTS / "two-core-vm.csv")
 LATENCY = (TABLE, "--where", "benchmark=latency")
-PAIRS = str(ROOT / "tests/data/pairs/one-slow-card.csv")
-
 MARKS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}
 
 
@@ -91,26 +89,6 @@ def test_one_figure_goes_to_the_file_that_is_named(plot: Run, tmp_path: Path) ->
     assert plot(*LATENCY, "--output", "my.svg", "--force").code == 0
     assert (tmp_path / "my.svg").read_bytes().startswith(MARKS["svg"])
     assert [path.name for path in tmp_path.iterdir()] == ["my.svg"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "fix"),
-    [
-        ((TABLE, "--output", "all.svg"), "name a folder"),
-        ((*LATENCY, "--output", "latency.svg", "--format", "png"), "name a folder"),
-        ((*LATENCY, "--output", "latency.gif"), "png, svg, pdf"),
-        ((*LATENCY, "--format", "gif"), "'gif' is not one of"),
-        ((TABLE, "--kind", "overhead"), "omb-py overhead"),
-        ((PAIRS, "--kind", "pairs", "--format", "text"), "another --format"),
-    ],
-)
-def test_wrong_figure_refused(
-    plot: Run, tmp_path: Path, arguments: tuple[str, ...], fix: str
-) -> None:
-    done = plot(*arguments)
-    assert_refused(done, ANY_CODE, fix)
-    assert (done.out, len(done.err.splitlines())) == ("", 1)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_is_there_stops_all(plot: Run, tmp_path: Path) -> None:

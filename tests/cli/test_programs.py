@@ -144,33 +144,6 @@ def test_table_of_letters_has_a_row_for_each_letter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "named"),
-    [
-        ("osu_bw -d openacc D D", 2, "-d openacc: no array library -d cuda"),
-        ("osu_bw -d rocm D D", 8, "-d rocm: no device cupy:"),
-        ("osu_bw -d sycl D D", 8, "-d sycl: no device dpnp:"),
-        ("latency -d sycl", 2, "-d sycl: --buffer dpnp"),
-        ("osu_bw -d cuda D D", 8, "-d cuda: no device cupy:"),
-        ("osu_allreduce -d managed", 8, "-d managed: no device"),
-        ("osu_allreduce -P PAPI_TOT_INS:out", 2, "-P: PAPI counters"),
-        ("osu_latncy", 2, "unknown benchmark 'osu_latncy': did you mean latency"),
-        ("latency -v", 2, "No such option -v"),
-        ("run.py --benchmark latency --device 0", 2, "No such option --device"),
-        ("run.py --benchmark async_lat", 2, "unknown benchmark async_lat"),
-        ("run.py --benchmark bw --buffer jaxx", 2, "unknown buffer jaxx numpy"),
-        ("run.py --benchmark bw --iterations 0", 2, "--iterations 0 range"),
-        ("run.py --buffer numpy", 2, "Missing option --benchmark"),
-        ("latency -d cuda", 2, "-d --buffer cupy"),
-        ("latency -np 2", 2, "launcher's: mpiexec -n 2 omb-py latency"),
-        ("latency --np 2", 2, "launcher's: mpiexec -n 2 omb-py latency"),
-        ("histroy", 2, "unknown command or benchmark 'histroy': did you mean history?"),
-    ],
-)
-def test_program_wrong_option_refused(in_process: Run, words: str, code: int, named: str) -> None:
-    assert_refused(in_process(*words.split(), CUDA_VISIBLE_DEVICES=""), code, named)
-
-
-@pytest.mark.parametrize(
     ("words", "named"),
     [
         ("help", "Analyze results"),

@@ -1,4 +1,4 @@
-"""``omb-py show``: every row as it was read, in units that people read."""
+"""``omb-py show``: every row as it was read, in units that people read; ``-o`` loses nothing."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pyarrow
 import pytest
 from click.testing import CliRunner
 
 import omb_py
-from omb_py.cli import lazy_command
+from omb_py.analysis.compare.side_by_side import compare
+from omb_py.analysis.table import Results, load
 from omb_py.cli.show import command
-from omb_py.core.errors import UsageError
+from omb_py.core.errors import OmbError, UsageError
 from tests import ROOT
-from tests.helpers.refusals import missing, refuses
+from tests.helpers.refusals import missing
 
 REFERENCE = ROOT / "results" / "families-mpich.csv"
 NATIVE = ROOT / "tests" / "data" / "omb" / "osu_latency.txt"
@@ -109,46 +111,6 @@ def test_standard_input_may_be_compressed(compression: str) -> None:
     assert piped.stdout.decode() == show(REFERENCE).replace(str(REFERENCE), "-")
 
 
-@pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
-def test_results_are_written_as_data_and_read_again(suffix: str, tmp_path: Path) -> None:
-    file = tmp_path / f"x.{suffix}"
-    show(REFERENCE, "-o", file)
-    again, first = omb_py.load(file).rows, omb_py.load(REFERENCE).rows
-    assert list(again.latency_us.dropna()) == list(first.latency_us.dropna())
-    if suffix != "parquet":
-        assert show(REFERENCE, "--format", suffix) == file.read_text()
-
-
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (("-o", "x.xyz"), "--output x.xyz: .txt, .md, .csv, .json, .parquet"),
-        (("-o", "x"), "x --format"),
-        (("-o", "x.csv", "--rows", "5"), "--rows tables"),
-        (("-o", "x.csv", "--across", "binding"), "--across tables"),
-        (("--format", "parquet"), "parquet file --output"),
-        (("--columns", "latency_ms"), "no column 'latency_ms': did you mean latency_us"),
-        (("--across", "binding", "--base", "tcp"), "--base tcp: configuration"),
-        (("--across", "bindings"), "no column 'bindings': did you mean binding"),
-        (("--base", "buffer"), "--base --across"),
-        (("--across", "window_kind", "--where", "benchmark=latency"), "several window_kind"),
-    ],
-)
-def test_show_impossible_request_refused(words: tuple[str, ...], named: str) -> None:
-    with refuses(UsageError, named):
-        command.main([str(REFERENCE), *words], standalone_mode=False)
-
-
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [("model", "m.pdf"), ("guidelines", "g.xyz"), ("compare", "c.pdf"), ("simulate", "s.xml")],
-)
-def test_unknown_suffix_is_refused_by_every_command(name: str, file: str) -> None:
-    with refuses(UsageError, f"--output {file}: .txt, .md"):
-        lazy_command(name).main(["x.csv", "-o", file], standalone_mode=False)
-    assert not Path(file).exists()
-
-
 def test_a_long_table_is_cut_and_says_so() -> None:
     rows = ["--where", "benchmark=latency", "--rows"]
     assert show(REFERENCE, *rows, "1").splitlines()[5:] == ["and 3 more rows: --rows all", ""]
@@ -203,3 +165,73 @@ def test_notes_that_are_alike_are_one(tmp_path: Path) -> None:
     (note,) = result.stderr.splitlines()
     places = ", ".join(f"{path}:{line}" for line in (5, 7, 9))
     assert note.endswith(f"job.txt:3: not a whole row, left out; so are {places} and 103 more")
+
+
+SOURCES = [REFERENCE, ROOT / "tests" / "data" / "imb"]
+OF_DEVICES = sorted((ROOT / "tests" / "data" / "nccl-tests").glob("*.json"))
+OF_FILES = ["file", "line", "source"]
+
+
+def converted(target: Path, *sources: Path) -> Results:
+    show(*sources, "-o", target)
+    return load(target)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
+def test_rows_and_metadata_come_back_as_they_were(tmp_path: Path, suffix: str) -> None:
+    there, back = load(SOURCES), converted(tmp_path / f"all{suffix}", *SOURCES)
+    different = [*OF_FILES, "variant"]
+    pd.testing.assert_frame_equal(
+        back.rows.drop(columns=different), there.rows.drop(columns=different)
+    )
+    assert back.runs == {
+        run: {"run": run} | {name.lower(): text for name, text in data.items()}
+        for run, data in there.runs.items()
+    }
+    if suffix != ".parquet":
+        assert show(*SOURCES, "--format", suffix[1:]) == (tmp_path / f"all{suffix}").read_text()
+
+
+@pytest.mark.parametrize("path", OF_DEVICES, ids=lambda path: path.name)
+def test_results_of_device_suites_come_back_as_they_were(tmp_path: Path, path: Path) -> None:
+    there, back = load(path), converted(tmp_path / "one.csv", path)
+    assert len(there.rows) > 0
+    pd.testing.assert_frame_equal(
+        back.rows.drop(columns=OF_FILES), there.rows.drop(columns=OF_FILES)
+    )
+    assert back.runs.keys() == there.runs.keys()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
+def test_overheads_are_converted_too(tmp_path: Path, suffix: str) -> None:
+    source = ROOT / "results" / "overhead-mpich.csv"
+    back = converted(tmp_path / f"all{suffix}", source).overhead
+    there = load(source).overhead
+    pd.testing.assert_frame_equal(back.drop(columns=OF_FILES), there.drop(columns=OF_FILES))
+
+
+def test_files_that_are_no_repeated_runs_stay_apart(tmp_path: Path) -> None:
+    for name, time in (("a", "1.00"), ("b", "2.00")):
+        text = f"# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n8{time:>27}\n"
+        (tmp_path / f"{name}.txt").write_text(text)
+    rows = converted(tmp_path / "both.csv", tmp_path / "a.txt", tmp_path / "b.txt").rows
+    assert rows["variant"].tolist() == ["a.txt", "b.txt"]
+
+
+def test_a_converted_file_compares_as_the_original_does(tmp_path: Path) -> None:
+    converted(tmp_path / "one.csv", NATIVE)
+    assert (compare(NATIVE, tmp_path / "one.csv")["ratio"] == 1).all()
+
+
+@pytest.mark.parametrize("suffix", [".csv.gz", ".csv.zst", ".parquet"])
+def test_a_damaged_file_is_one_sentence(tmp_path: Path, suffix: str) -> None:
+    beginning = {
+        ".csv.gz": b"\x1f\x8b\x08\x00",
+        ".csv.zst": b"\x28\xb5\x2f\xfd",
+        ".parquet": b"PAR1",
+    }
+    path = tmp_path / f"torn{suffix}"
+    path.write_bytes(beginning[suffix] + b"nothing that follows")
+    with pytest.raises(OmbError, match=r"torn.*(cannot be decompressed|no whole Parquet file)"):
+        load(path)

@@ -66,21 +66,6 @@ def test_a_part_can_be_chosen(in_process: Run) -> None:
     assert "2 ranks, 4 slices, 0 arrows" in done.out
 
 
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("run", "--ranks", "2-1"), "'2-1' range of ranks"),
-        (("run", "--ranks", "x"), "'x' ranks: 0-3,8"),
-        (("run", "--ranks", "7"), "no record rank 7"),
-        (("nowhere",), "nowhere no records omb-py profile"),
-        (("run", "-o", "run"), "run timeline written .json"),
-    ],
-)
-def test_wrong_timeline_refused(in_process: Run, arguments: tuple[str, ...], words: str) -> None:
-    assert_refused(in_process("timeline", *arguments), 2, words)
-
-
 def test_nothing_is_left_where_writing_fails(folder: Path, tmp_path: Path) -> None:
     timeline = assembly.read(folder)
     (tmp_path / "file").write_text("")
