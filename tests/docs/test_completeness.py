@@ -1,11 +1,16 @@
-"""docs/using.md has the exit codes that there are, with the errors that stand for them."""
+"""Documents have all that there is: exit codes with their errors, bindings, benchmarks, figures."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
+
+from docs.generate import benchmarks, read_record
 from omb_py.analysis import conclusion, judging
+from omb_py.benchmarks import all_benchmarks, own_benchmarks
 from omb_py.core import errors
 from omb_py.core.errors import OmbError
 from omb_py.sweeps import jobs
@@ -41,3 +46,32 @@ def test_errors_stand_beside_their_exit_code() -> None:
     assert named.items() <= known.items()
     assert named[judging.WrongDataError.__name__] == conclusion.FAILED
     assert set(named) >= {kind for kind in known if kind in vars(errors)}
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("howto/*.md")), ids=lambda page: page.stem)
+def test_a_how_to_has_a_figure(page: Path) -> None:
+    figures = re.findall(r"^!\[[^\]]+\]\((\S+)\)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert figures
+    assert all((page.parent / figure).is_file() for figure in figures)
+
+
+def test_every_binding_is_documented() -> None:
+    from omb_py.bindings import BINDINGS
+
+    pages = ("overhead.md", "gpu.md", "beyond-mpi.md")
+    text = "".join((DOCS / page).read_text() for page in pages)
+    assert all(f"`{name}`" in text for name in BINDINGS.builtin())
+
+
+def test_every_benchmark_was_tried_on_both_libraries() -> None:
+    tried = {(found.benchmark, found.mpi.split()[0]) for found in read_record()}
+    names = {benchmark.name for benchmark in own_benchmarks()}
+    assert tried >= {(name, library) for name in names for library in ("MPICH", "Open")}
+    assert {name for name, _ in tried} <= {benchmark.name for benchmark in all_benchmarks()}
+
+
+def test_a_reason_is_given_once_and_referred_to() -> None:
+    text = benchmarks()
+    reasons = [line for line in text.splitlines() if line.startswith("1. ")]
+    assert len(reasons) == 1
+    assert "(1)" in text
