@@ -110,16 +110,6 @@ def test_the_approximation_is_never_narrower_than_the_truth(count: int) -> None:
     assert 0.95 <= probability(count, ranks[0]) < 0.96
 
 
-def test_nineteen_of_twenty_intervals_hold_the_median() -> None:
-    generator = np.random.default_rng(3)
-    held = 0
-    for _ in range(2000):
-        interval = median_interval(sorted(generator.exponential(size=40)))
-        assert interval is not None
-        held += interval[0] <= np.log(2) <= interval[1]
-    assert 0.935 <= held / 2000 <= 0.985
-
-
 def autoregressive(generator: np.random.Generator, count: int, rho: float) -> list[float]:
     """A stationary series of which neighbours have this correlation; its median is 0."""
     noise = generator.standard_normal(count) * np.sqrt(1 - rho**2)

@@ -112,27 +112,30 @@ FURTHER_BANDWIDTHS = ("file_write", "file_read", "file_write_all", "file_read_al
 """Bandwidths whose data depends on more than a window."""
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "factor"),
-    [
-        ("allreduce", 256, 2 * 3 / 4),
-        ("reduce", 256, 1),
-        ("bcast", 256, 1),
-        ("reduce_scatter", 256, 3 / 4),
-        ("reduce_scatter_block", 256, 3 / 4),
-        ("allgather", 4 * 256, 3 / 4),
-        ("allgatherv", 4 * 256, 3 / 4),
-        ("alltoall", 4 * 256, 3 / 4),
-        ("alltoallv", 4 * 256, 3 / 4),
-        ("gather", 4 * 256, 3 / 4),
-        ("scatter", 4 * 256, 3 / 4),
-        ("scan", 256, 1),
-    ],
-)
-def test_bus_bandwidth_is_that_of_the_definition(name: str, size: int, factor: float) -> None:
+BLOCKS = (
+    "allgather allgatherv alltoall alltoallv alltoallw gather gatherv scatter scatterv"
+).split()
+"""Collectives of which each rank has a block for each of the 4 ranks."""
+
+FACTORS = dict.fromkeys(BLOCKS, 3 / 4) | {
+    "allreduce": 2 * 3 / 4,
+    **dict.fromkeys(("reduce_scatter", "reduce_scatter_block"), 3 / 4),
+    **dict.fromkeys(("reduce", "bcast", "scan", "exscan"), 1),
+}
+"""Bus bandwidth over algorithm bandwidth: nccl-tests' PERFORMANCE.md."""
+
+
+def test_every_collective_that_moves_data_has_a_bus_bandwidth() -> None:
+    moving = (one for one in all_benchmarks() if one.family == "collective" and one.sized)
+    assert {one.name for one in moving} == FACTORS.keys()
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_bus_bandwidth_is_that_of_the_definition(name: str) -> None:
     row = row_of(find_benchmark(name))
-    assert row.algbw_GBps == pytest.approx(size / 2e-6 / 1e9)
-    assert row.busbw_GBps == pytest.approx(size / 2e-6 / 1e9 * factor)
+    rate = (4 if name in BLOCKS else 1) * 256 / 2e-6 / 1e9
+    assert row.algbw_GBps == pytest.approx(rate)
+    assert row.busbw_GBps == pytest.approx(rate * FACTORS[name])
 
 
 class Unequal:
