@@ -26,6 +26,10 @@ RANKS = {"ranks": 2, "hosts": 2, "placement": "H"}
 NCCL = ROOT / "tests" / "data" / "nccl-tests" / "all_reduce_2.13.txt"
 
 
+BANDWIDTHS = ((20000.0, "low", 4), (20401.0, "pass", 0), (40000.0, "pass", 0))
+"""MB/s beside 24000 - 15 %, and what is said of them."""
+
+
 def table(*rows: dict[str, Any]) -> pd.DataFrame:
     """Rows as `load` gives them."""
     return of_rows([ROW | row for row in rows], {}).rows
@@ -117,28 +121,20 @@ def test_latency_outside_its_tolerance_has_a_verdict_and_a_code(
 
 
 @pytest.mark.parametrize(
-    ("unit", "value"), [("MB/s", 24000.0), ("GB/s", 24.0)], ids=["MB/s", "GB/s"]
+    ("unit", "value", "low", "rate", "verdict", "code"),
+    [
+        *(("MB/s", 24000.0, -0.15, *case) for case in BANDWIDTHS),
+        *(("GB/s", 24.0, -0.15, *case) for case in BANDWIDTHS),
+        ("MB/s", 24000.0, -0.25, 18000.0, "pass", 0),
+    ],
 )
 def test_bandwidth_below_its_tolerance_is_low_and_fails(
-    tmp_path: Path, unit: str, value: float
+    tmp_path: Path, unit: str, value: float, low: float, rate: float, verdict: str, code: int
 ) -> None:
-    reference = {"benchmark": "bw", "bytes": "4M", "value": value, "unit": unit, "low": -0.15}
-    row = {"benchmark": "bw", "bytes": 4 << 20}
-    for rate, verdict, code in ((20000.0, "low", 4), (20401.0, "pass", 0), (40000.0, "pass", 0)):
-        found = against(tmp_path, reference, row | {"bandwidth_MBps": rate})
-        assert (found.lines["verdict"].tolist(), found.conclusion.exit_code) == (
-            [verdict],
-            code,
-        )
-
-
-def test_bandwidth_at_its_lower_limit_passes(tmp_path: Path) -> None:
-    reference = {"benchmark": "bw", "value": 24000.0, "unit": "MB/s", "low": -0.25}
-    found = against(tmp_path, reference, {"benchmark": "bw", "bandwidth_MBps": 18000.0})
-    assert (found.lines["verdict"].tolist(), found.conclusion.exit_code) == (
-        ["pass"],
-        0,
-    )
+    reference = {"benchmark": "bw", "bytes": "4M", "value": value, "unit": unit, "low": low}
+    row = {"benchmark": "bw", "bytes": 4 << 20, "bandwidth_MBps": rate}
+    found = against(tmp_path, reference, row)
+    assert (list(found.lines["verdict"]), found.conclusion.exit_code) == ([verdict], code)
 
 
 def test_reference_without_a_point_is_not_measured(tmp_path: Path) -> None:

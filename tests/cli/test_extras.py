@@ -39,30 +39,27 @@ def test_extra_tables_is_enough(words: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "extra"),
+    ("packages", "words", "extra"),
     [
-        *[("show {file}", "tables"), ("efficiency {profile}", "tables"), ("traffic x", "tables")],
-        *[("show {file} --across ranks", "analysis"), ("show {file} --format latex", "analysis")],
-        *[("show {file} --speedup", "analysis")],
-        *[("compare {file} {file}", "analysis"), ("model {file}", "analysis")],
-        *[("sweep quick", "sweep"), ("simulate allreduce --ranks 4", "simulate")],
+        (BEYOND_BASE, "show {file}", "[tables]'"),
+        (BEYOND_BASE, "efficiency {profile}", "[tables]'"),
+        (BEYOND_BASE, "traffic x", "[tables]'"),
+        (BEYOND_BASE, "show {file} --across ranks", "[analysis]'"),
+        (BEYOND_BASE, "show {file} --format latex", "[analysis]'"),
+        (BEYOND_BASE, "show {file} --speedup", "[analysis]'"),
+        (BEYOND_TABLES, "show {file} --format latex", "[analysis]'"),
+        (BEYOND_TABLES, "show {file} --speedup", "[analysis]'"),
+        (BEYOND_BASE, "compare {file} {file}", "[analysis]'"),
+        (BEYOND_BASE, "model {file}", "[analysis]'"),
+        (BEYOND_TABLES, "plot {file}", "[analysis]'"),
+        (BEYOND_BASE, "sweep quick", "[sweep]'"),
+        (BEYOND_BASE, "simulate allreduce --ranks 4", "[simulate]'"),
+        (BEYOND_TABLES, "simulate allreduce --ranks 4", "python3-simgrid"),
     ],
 )
-def test_missing_package_smallest_extra_is_named(words: str, extra: str, tmp_path: Path) -> None:
-    done = without(BEYOND_BASE, words, tmp_path)
-    assert (done.returncode, done.stderr.count("\n")) == (8, 1)
-    assert f"[{extra}]'" in done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "extra"),
-    [
-        *[("show {file} --format latex", "analysis"), ("show {file} --speedup", "analysis")],
-        *[("plot {file}", "analysis"), ("simulate allreduce --ranks 4", "python3-simgrid")],
-    ],
-)
-def test_more_than_tables_is_named(words: str, extra: str, tmp_path: Path) -> None:
-    done = without(BEYOND_TABLES, words, tmp_path)
+def test_missing_package_is_named_by_the_smallest_extra(
+    packages: tuple[str, ...], words: str, extra: str, tmp_path: Path
+) -> None:
+    done = without(packages, words, tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (8, 1)
     assert extra in done.stderr

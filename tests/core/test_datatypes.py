@@ -123,19 +123,14 @@ def test_a_file_keeps_its_last_block(tmp_path: Path) -> None:
         ("cont:3", "use cont"),
         ("indx:", "use cont"),
         ("indx:/no/such/file", "cannot read"),
+        ("indx:FILE|", "has no line"),
+        ("indx:FILE|1;2", "line 1"),
+        ("indx:FILE|0,4\n2,4", "overlaps"),
+        ("indx:FILE|0,4\n-1,4", "line 2"),
     ],
 )
-def test_what_is_no_layout_is_said(text: str, word: str) -> None:
+def test_impossible_layout_refused(tmp_path: Path, text: str, word: str) -> None:
+    name, _, content = text.partition("|")  # of FILE
+    (tmp_path / "layout.txt").write_text(content)
     with pytest.raises(UsageError, match=word):
-        parse_layout(text)
-
-
-@pytest.mark.parametrize(
-    ("content", "word"),
-    [("", "has no line"), ("1;2", "line 1"), ("0,4\n2,4", "overlaps"), ("0,4\n-1,4", "line 2")],
-)
-def test_what_is_wrong_in_a_file_is_said(tmp_path: Path, content: str, word: str) -> None:
-    path = tmp_path / "layout.txt"
-    path.write_text(content)
-    with pytest.raises(UsageError, match=word):
-        parse_layout(f"indx:{path}")
+        parse_layout(name.replace("FILE", str(tmp_path / "layout.txt")))

@@ -108,16 +108,12 @@ def test_a_file_of_edges(tmp_path: Path) -> None:
         ("ring", "use cart"),
         ("graph:", "use cart"),
         ("graph:/no/such/file", "cannot read"),
+        ("graph:FILE|", "has no line"),
+        ("graph:FILE|0;1", "line 1"),
     ],
 )
-def test_what_is_no_topology_is_said(text: str, word: str) -> None:
+def test_impossible_topology_refused(tmp_path: Path, text: str, word: str) -> None:
+    name, _, content = text.partition("|")  # of FILE
+    (tmp_path / "graph.txt").write_text(content)
     with pytest.raises(UsageError, match=word):
-        parse_topology(text)
-
-
-@pytest.mark.parametrize(("content", "word"), [("", "has no line"), ("0;1", "line 1")])
-def test_what_is_wrong_in_a_file_is_said(tmp_path: Path, content: str, word: str) -> None:
-    path = tmp_path / "graph.txt"
-    path.write_text(content)
-    with pytest.raises(UsageError, match=word):
-        parse_topology(f"graph:{path}")
+        parse_topology(name.replace("FILE", str(tmp_path / "graph.txt")))
