@@ -1,4 +1,4 @@
-"""Every benchmark that ``-c`` checks says what data should arrive, wherever a call writes some."""
+"""Every benchmark that ``-c`` checks: what arrives is checked, in no more memory than told."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import pytest
 
 from omb_py.benchmarks import Benchmark, all_benchmarks
 from omb_py.bindings import calls_of
+from omb_py.buffers.numpy import NumpyBuffer, NumpyMemory
+from omb_py.core.datatypes import Datatype
 from omb_py.core.memory import Memory
-from tests.helpers.plans import plans
+from tests.helpers.plans import cases, plans
 
 CHECKED = [
     benchmark for benchmark in all_benchmarks() if benchmark.sized and benchmark.start_up is None
@@ -37,3 +39,24 @@ def test_what_arrives_is_checked(benchmark_: Benchmark) -> None:
                 continue
             place = stretch(message.memory)
             assert any(place.start < end.stop and end.start < place.stop for end in checked)
+
+
+class CountingBuffer(NumpyBuffer):
+    """Memory of NumPy, whose bytes are counted."""
+
+    allocated = 0
+
+    def allocate(self, nbytes: int, datatype: Datatype) -> NumpyMemory:
+        self.allocated += nbytes
+        return super().allocate(nbytes, datatype)
+
+
+@pytest.mark.parametrize("benchmark_", CHECKED, ids=lambda benchmark: benchmark.name)
+def test_no_rank_allocates_more_than_the_estimate(benchmark_: Benchmark) -> None:
+    buffer = CountingBuffer()
+    for case in cases(benchmark_, buffer):
+        buffer.allocated = 0
+        plan = benchmark_.plan(case)
+        estimate = benchmark_.memory(case.options, case.size, case.ranks)
+        answers = plan.threads * ANSWER_ELEMENTS * case.datatype.itemsize
+        assert 0 < buffer.allocated <= estimate + answers

@@ -1,14 +1,17 @@
-"""Cold caches: what is read before each iteration."""
+"""What an iteration has around its calls: a flush of caches, and copies of messages to the host."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from omb_py.benchmarks import CheckedIteration, Plan
-from omb_py.core.calls import Call
+from omb_py.buffers.numpy import BUFFER
+from omb_py.core.calls import Call, Message, Step
 from omb_py.core.dataclass import replace
+from omb_py.core.datatypes import find_types
 from omb_py.core.errors import UnsupportedError
 from omb_py.measure.measurement import USUAL_CACHE, flushed, host_flush
+from omb_py.measure.staging import Staging
 from tests.helpers.kernel_files import write
 from tests.helpers.refusals import refuses
 
@@ -44,3 +47,17 @@ def test_a_flush_and_a_barrier_come_before_each_iteration() -> None:
 def test_threads_are_refused() -> None:
     with refuses(UnsupportedError, "one thread"):
         flushed(replace(PLAN, threads=2), ())
+
+
+def test_a_call_is_not_taken_for_one_that_is_gone() -> None:
+    staging = Staging(rank=0)
+    (datatype,) = find_types(("float32",))
+
+    def staged(function: str) -> Step:
+        message = Message(BUFFER.allocate(4, datatype), datatype, (1,))
+        (step,) = staging.exchange(CheckedIteration((Call(function, (message,), peer=1),))).steps
+        return step
+
+    functions = ["send", "recv"] * 20
+    found = [staged(function) for function in functions]
+    assert [step.function for step in found if isinstance(step, Call)] == functions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -52,7 +51,7 @@ def test_wherever_a_table_is_cut_whole_rows_are_taken(length: int) -> None:
     assert sizes == ["8", "16"][: sum(length > end for end in ends[2:])]
 
 
-def test_missing_sizes_exclude_written_and_given_up_ones(tmp_path: Path) -> None:
+def test_sizes_without_a_row_are_missing_unless_given_up(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     assert folder.missing(point()) == (8, 16, 32)
     folder.csv(point()).parent.mkdir()
@@ -145,16 +144,7 @@ def test_other_software_is_refused_where_there_are_rows(tmp_path: Path) -> None:
         folder.prepare(sweep(), machine(), MPICH.model_copy(update={"numpy": "numpy 3"}))
 
 
-def test_writing_leaves_the_old_or_the_new(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "state"
-    write_atomically(path, "old")
-    write_atomically(path, "new")
-    assert path.read_text() == "new"
-    assert [found.name for found in path.parent.iterdir()] == ["state"]
-    assert stat.S_IMODE(path.stat().st_mode) & 0o444
-
-
-def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_unwritable_state_refused_with_advice(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with refuses(OmbError, "run the same command again"):
         write_atomically(tmp_path / "file" / "state", "text")

@@ -41,7 +41,7 @@ def test_words_say_how_many_ranks_there_are_on_how_many_nodes(name: str) -> None
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_launcher_words_are_its_manual_s(name: str) -> None:
+def test_placement_has_the_words_of_each_launcher(name: str) -> None:
     assert " ".join(LAUNCHERS[name].words(PLACE)) == FULL[name]
 
 
@@ -66,7 +66,7 @@ def test_torchrun_leaves_placement_to_the_system() -> None:
         words(Placement(1, 4, binding="core"))
 
 
-def test_host_files_and_options() -> None:
+def test_host_file_is_the_first_option() -> None:
     place = replace(PLACE, host_file="my hosts", binding="default")
     assert LAUNCHERS["mpich"].words(place)[:2] == ["-f", "my hosts"]
     assert LAUNCHERS["openmpi"].words(place)[:2] == ["--hostfile", "my hosts"]
@@ -136,7 +136,7 @@ def alone(folder: Path, patch: pytest.MonkeyPatch, says: str) -> None:
         ("PALS version 1.3.4", "pals"),
     ],
 )
-def test_mpi_of_mpiexec(
+def test_launcher_is_known_by_what_mpiexec_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, name: str
 ) -> None:
     program(tmp_path, "mpiexec", says)

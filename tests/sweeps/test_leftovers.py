@@ -1,9 +1,12 @@
-"""What killed jobs left is removed by what they told, and nothing else is."""
+"""Processes end with their sweep; what killed jobs left is removed by what they told."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from omb_py.core import shared_memory
 from omb_py.core.mpi.launcher import SHARED_FILES
 from omb_py.core.shared_memory import FOLDER, identity
 from omb_py.sweeps import processes
+from tests.helpers.waiting import wait_for
 
 MAPS = """\
 55d0e4a00000-55d0e4a01000 r--p 00000000 fe:00 1234 /usr/bin/python3.11
@@ -108,3 +112,20 @@ def test_a_process_tells_what_it_has_mapped(tmp_path: Path, segment: Path) -> No
     (told,) = tmp_path.glob("*.mapped")
     assert identity(str(segment)) in told.read_text().splitlines()
     shared_memory.record(str(tmp_path / "nowhere"))
+
+
+def test_launcher_that_is_being_started_ends_with_a_killed_sweep(tmp_path: Path) -> None:
+    """pytest-randomly seeds the moments, of which one in twenty is too early for a mark."""
+    marks = [f"{tmp_path}:{number}" for number in range(100)]
+    for mark in marks:
+        sweep = os.fork()
+        if sweep == 0:
+            with open(os.devnull, "wb") as log:
+                command = ["sleep", "60"]
+                with processes.started(command, dict(os.environ), mark, tmp_path, log):
+                    time.sleep(60)
+        time.sleep(random.uniform(0, 0.006))
+        os.kill(sweep, signal.SIGKILL)
+        os.waitpid(sweep, 0)
+    time.sleep(1)
+    wait_for(lambda: not any(pid for mark in marks for pid in processes.processes_with(mark)))

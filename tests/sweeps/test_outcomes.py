@@ -48,13 +48,13 @@ from tests.sweeps.configs import machine, sweep
         (None, STOPPED, (), None, DONE),
     ],
 )
-def test_exit_code_and_missing_rows_decide_the_outcome(
+def test_attempt_is_judged_by_its_code_its_rows_and_its_reason(
     code: int | None, ended: str | None, left: tuple[int, ...], excuse: str | None, outcome: str
 ) -> None:
     assert judge(code, ended, left, excuse) == outcome
 
 
-def test_exit_codes() -> None:
+def test_exit_code_says_whether_a_sweep_is_complete_or_goes_on() -> None:
     over = Stop(deadline=0.0)
     assert exit_code(Stop(), complete=True, added=False) == 0
     assert exit_code(over, complete=True, added=True) == 0

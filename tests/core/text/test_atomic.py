@@ -15,7 +15,9 @@ import pytest
 
 from omb_py.core.errors import OmbError
 from omb_py.core.text import files
+from omb_py.core.text.files import make_folder
 from tests import ROOT
+from tests.conftest import Run, succeeded
 from tests.helpers.refusals import refuses
 
 RESULTS = ROOT / "results" / "two-core-vm.csv"
@@ -178,3 +180,53 @@ def test_no_module_of_results_writes_files_in_place(package: str) -> None:
             if opened or name in ("write_text", "write_bytes"):
                 found.append(f"{path.name}:{node.lineno}")
     assert found == []
+
+
+@pytest.mark.parametrize("name", ["new", "new/", "./new", "there", "", "new/est/of/all"])
+def test_folder_is_made_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("there").mkdir()
+    make_folder(name)
+    make_folder(name)
+    assert Path(name).is_dir()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("taken", "Not a directory"), ("taken/below", "Not a directory")],
+)
+def test_impossible_folder_refused(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / "taken").touch()
+    with refuses(OSError, words):
+        make_folder(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+WRITING = (
+    f"compare {RESULTS} {RESULTS} --output no/such/table.csv",
+    f"show {RESULTS} --output no/such/table.csv",
+    f"plot {RESULTS} --where benchmark=bw --output no/such/figure.svg",
+    f"report {RESULTS} --where benchmark=bw --output no/such/page.html",
+    "programs no/such",
+    "job render quick --machine generic-slurm --one-job --output no/such/job.sh",
+)
+
+
+@pytest.mark.parametrize("line", WRITING, ids=lambda line: line.split()[0])
+def test_command_makes_all_missing_folders(in_process: Run, tmp_path: Path, line: str) -> None:
+    succeeded(in_process(*line.split()))
+    assert list((tmp_path / "no" / "such").iterdir())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "barrier --output no/such/rows.csv",
+        "barrier --samples no/such/rows.npy",
+        "profile --folder no/such program.py",
+    ],
+)
+def test_job_makes_all_missing_folders(mpi: str, omb_py: Run, tmp_path: Path, line: str) -> None:
+    (tmp_path / "program.py").write_text("from mpi4py import MPI")
+    succeeded(omb_py(*line.split()))
+    assert list((tmp_path / "no" / "such").iterdir())
