@@ -162,7 +162,7 @@ class TestWords:
 
 
 class TestEnvironment:
-    def test_variable_set_otherwise_is_refused(self) -> None:
+    def test_variable_that_is_set_is_kept_or_refused(self) -> None:
         found = library("Open MPI")
         ring = found.algorithm("allreduce", "ring")
         wanted = found.environment("allreduce", ring, {})

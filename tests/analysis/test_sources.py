@@ -112,7 +112,7 @@ class TestFilesThatDoNotSayWhatTheyAreOf:
         assert rows["hosts"].unique().map(list).to_dict() == {64: [4], 512: [16]}
         assert rows["run"].nunique().to_dict() == {64: 2, 512: 2}
 
-    def test_of_unknown_ranks_have_a_note_on_patterns(self, tmp_path: Path) -> None:
+    def test_of_unknown_ranks_get_a_note_on_patterns(self, tmp_path: Path) -> None:
         for name in ("4-64", "16-512"):
             osu(tmp_path / f"{name}.txt", dict.fromkeys(SIZES, 2.5), "Allreduce Latency")
         (note,) = load(tmp_path).notes
@@ -175,7 +175,7 @@ class TestFilesThatAUserNames:
     def test_are_repeated_runs_by_one_name(self, before_and_after: list[str]) -> None:
         assert set(read(before_and_after, names=("runs", "runs")).rows["source"]) == {"runs"}
 
-    def test_with_fewer_names_are_refused(self, before_and_after: list[str]) -> None:
+    def test_fewer_names_than_files_are_refused(self, before_and_after: list[str]) -> None:
         with refuses(UsageError, "2 files names, 1"):
             read(before_and_after, names=("old",))
 

@@ -69,7 +69,7 @@ class TestBandwidthsPrintedWithTwoDecimals:
         (value,) = value_column(table(printed(size, rate)))["value"]
         assert value == pytest.approx(size * rate / 1e6, rel=1e-3)
 
-    def test_far_from_message_rates_stay_as_printed(self) -> None:
+    def test_stay_as_printed_if_the_message_rate_contradicts_them(self) -> None:
         row = {"bytes": 8, "bandwidth_MBps": 0.05, "messages_per_s": 1000.0}
         assert list(value_column(table(row))["value"]) == [0.05]
 

@@ -94,7 +94,7 @@ def test_caches_are_flushed_by_a_block_larger_than_they_are(opened: Buffer) -> N
     assert set(write.kept.read(0, 100)) == {1}
 
 
-def test_impossible_memory_refused(opened: Buffer) -> None:
+def test_impossible_memory_or_work_refused(opened: Buffer) -> None:
     with refuses(OutOfMemoryError, "dpnp cannot allocate on device 0: lower -m"):
         opened.allocate(1 << 44, CHAR)
     with refuses(UnsupportedError, "dpnp no elements longdouble"):

@@ -107,7 +107,7 @@ def test_every_library_in_every_form(aware: Battery, line: Line) -> None:
     for benchmark in ("latency", "bw -W 8", "bibw -W 8")
     for places in ("D D", "D H", "H D", "MD D", "MH H")
 )
-def test_ends_in_different_memory_pass(aware: Battery, line: Line) -> None:
+def test_bandwidths_and_latencies_pass_between_host_and_device(aware: Battery, line: Line) -> None:
     passes(aware(line), rows=2)
 
 

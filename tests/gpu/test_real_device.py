@@ -68,7 +68,7 @@ def test_what_is_written_is_found(opened: Buffer, nbytes: int, tile: bytes) -> N
 
 
 @pytest.mark.parametrize("datatype", TYPES, ids=lambda datatype: datatype.name)
-def test_memory_of_every_type_finds_its_pattern(opened: Buffer, datatype: object) -> None:
+def test_memory_of_every_type_but_longdouble_is_tiled(opened: Buffer, datatype: object) -> None:
     try:
         memory = opened.allocate(960, datatype)  # type: ignore[arg-type]
     except UnsupportedError:

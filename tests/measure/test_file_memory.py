@@ -16,7 +16,7 @@ TILES = st.binary(min_size=1, max_size=70)
 
 
 @given(st.integers(0, 50), st.integers(0, 300), TILES, st.integers(1, 64), st.data())
-def test_acts_as_bytes(
+def test_part_of_a_file_is_filled_compared_and_sliced_as_bytes(
     start: int, nbytes: int, tile: bytes, chunk: int, data: st.DataObject
 ) -> None:
     with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as monkeypatch:

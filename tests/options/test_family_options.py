@@ -43,7 +43,7 @@ def test_value_is_converted_or_kept(kind: click.ParamType[Any], given: Any, valu
         *((TOPOLOGY, text) for text in ("cart:1", "ring")),
     ],
 )
-def test_what_is_no_value_is_said(kind: click.ParamType[Any], text: str) -> None:
+def test_wrong_value_of_an_option_refused(kind: click.ParamType[Any], text: str) -> None:
     with pytest.raises(click.BadParameter):
         kind.convert(text, None, None)
 
@@ -91,7 +91,7 @@ def test_rows_of_other_synchronisation_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize("text", ["2", "mod:2", "node", "0-3,4-7", "0+2,1+3"])
-def test_groups_of_ranks(text: str) -> None:
+def test_split_of_ranks_is_kept_as_text(text: str) -> None:
     assert parsed("alltoall_persistent", "--split", text).split == text
 
 

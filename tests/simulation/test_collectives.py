@@ -216,7 +216,7 @@ class TestWhatIsNoProgram:
             ("neighbor_allgather", Options(), "neighbourhoods not simulated"),
         ],
     )
-    def test_unknown_collective_refused(self, name: str, options: Options, sentence: str) -> None:
+    def test_impossible_program_refused(self, name: str, options: Options, sentence: str) -> None:
         with refuses(OmbError, sentence):
             list(made(name, 5, 64, options).operations(0))
 
@@ -225,7 +225,7 @@ class TestWhatIsNoProgram:
         with refuses(UnsupportedError, "on 5 ranks: even"):
             made("allgather", 5, 64, options, "Open MPI")
 
-    def test_nodes_of_each_rank(self) -> None:
+    def test_node_map_names_a_node_for_each_rank(self) -> None:
         assert mapped(None, 3, "") == ()
         assert mapped(2, 3, "") == (0, 0, 1)
         with refuses(UsageError, "--node-map names 2 ranks, and 3 are simulated"):
@@ -233,7 +233,7 @@ class TestWhatIsNoProgram:
 
 
 class TestTwoRanks:
-    def test_latency_is_a_ping_pong(self) -> None:
+    def test_ping_pong_is_a_message_each_way(self) -> None:
         program = made("latency", 2, 64, Options())
         assert list(program.operations(0)) == [Send(1, 64, None, 100), Receive(1, None, 100)]
         assert list(program.operations(1)) == [Receive(0, None, 100), Send(0, 64, None, 100)]

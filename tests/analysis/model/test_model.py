@@ -87,7 +87,7 @@ def crowded(hosts: str) -> Model:
         (lambda: crowded("a:32 b:32"), "Values of bcast are means"),
     ],
 )
-def test_what_spoils_a_model_is_said(fitted: Callable[[], Model], words: str) -> None:
+def test_note_names_what_spoils_a_model(fitted: Callable[[], Model], words: str) -> None:
     assert not missing(words, fitted().notes[0])
 
 

@@ -30,7 +30,7 @@ def bandwidth(nbytes: int, megabytes: float, **columns: Any) -> dict[str, Any]:
     return own | {name: None for name in own if name.startswith("latency")}
 
 
-def test_key_numbers_come_in_a_fixed_order(tmp_path: Path) -> None:
+def test_key_numbers_are_latency_bandwidth_rate_and_allreduce(tmp_path: Path) -> None:
     found = numbers(
         tmp_path,
         row(8, 3.0),

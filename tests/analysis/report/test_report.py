@@ -94,7 +94,7 @@ def test_first_sentence_names_anomaly(tmp_path: Path, columns: dict[str, Any], w
     assert not missing(words, visible(report(read(tmp_path, [row(8, **columns)]))))
 
 
-def test_where_nothing_could_be_looked_at_that_is_said(tmp_path: Path) -> None:
+def test_page_without_evidence_says_so(tmp_path: Path) -> None:
     text = tmp_path / "osu.txt"
     text.write_text("# OSU MPI Some Latency Test v7.4\n# Size          Latency (us)\n8      1.53\n")
     assert not missing("numbers no evidence", visible(report(load(text))))

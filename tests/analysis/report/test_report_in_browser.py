@@ -142,7 +142,7 @@ def test_dark_where_the_reader_likes_it_dark(opened: Any, real: Path) -> None:
 
 @pytest.mark.parametrize("width", [375, 800, 1440])
 @pytest.mark.parametrize("page", ["real", "made"])
-def test_no_width_scrolls(
+def test_page_fits_any_width(
     opened: Any, page: str, width: int, request: pytest.FixtureRequest
 ) -> None:
     shown = opened(request.getfixturevalue(page), viewport={"width": width, "height": 812})
@@ -154,7 +154,9 @@ def test_no_width_scrolls(
 @pytest.mark.long
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("page", ["real", "made"])
-def test_axe_finds_none(opened: Any, page: str, theme: str, request: pytest.FixtureRequest) -> None:
+def test_page_has_no_accessibility_violation(
+    opened: Any, page: str, theme: str, request: pytest.FixtureRequest
+) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     shown = opened(request.getfixturevalue(page), color_scheme=theme)
     for found in shown.page.locator("main > section details").all():

@@ -41,7 +41,7 @@ def test_every_result_is_two_rows_with_its_own_numbers(path: Path) -> None:
     assert [(r["latency_us"], r["algbw_GBps"], r["busbw_GBps"]) for r in part.rows] == printed
 
 
-def test_rows_name_hosts_and_versions() -> None:
+def test_rows_have_ranks_hosts_type_counts_and_library() -> None:
     row = rows("reduce_scatter_v1.json")[0]
     assert (row["benchmark"], row["ranks"], row["hosts"]) == ("reduce_scatter_block", 8, 2)
     assert (row["dtype"], row["part"]) == ("float16", "graph 10, max")

@@ -160,7 +160,7 @@ def test_a_table_that_may_be_of_another_program_is_left_out(
     assert told.problems
 
 
-def test_rows_name_suite_ranks_hosts_and_buffer() -> None:
+def test_rows_have_suite_ranks_hosts_and_counts() -> None:
     row = rows("alltoall_2.17_tagged.txt")[0]
     assert (row["suite"], row["ranks"], row["hosts"]) == ("nccl-tests 2.17.6", 16, 2)
     assert (row["binding"], row["buffer"], row["placement"]) == ("nccl", "cuda", "D")
