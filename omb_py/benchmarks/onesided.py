@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -80,8 +80,28 @@ COMPARE_AND_SWAP = Access(
 )
 
 
+@dataclass(frozen=True)
+class Side:
+    """This rank's side of an iteration, to be synchronized.
+
+    ``calls`` are those that it makes on the window ``win`` if it is an origin. ``first`` is true
+    for the origin that begins, ``turns`` if its ``peer`` is one after it, ``both`` if it is one at
+    the same time. ``lock`` and ``unlock`` are those of the target's window.
+    """
+
+    case: Case
+    win: Any
+    peer: int
+    calls: tuple[Step, ...]
+    first: bool
+    turns: bool
+    both: bool
+    lock: Call
+    unlock: Call
+
+
 def plan(access: Access, case: Case, windowed: bool = False, both: bool = False) -> Plan:
-    """Return a plan with origins in the first half; active synchronisation lets sides take turns.
+    """Return a plan with origins in the first half; active synchronization lets sides take turns.
 
     ``windowed`` makes a window of calls before they are completed, only from the origin, or from
     ``both`` sides at once.
@@ -94,36 +114,33 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
     count = case.window if windowed else 1
     exposed = case.resources.window(count * case.size, case.datatype)
     peer = partner(case)
-    if peer is None:
-        steps = fence_epoch(exposed, (), first=False, turns=False) if sync == "fence" else ()
+    if peer is None:  # fences and barriers are collective
+        fences = (Call("win_fence", on=exposed.win, values=(0,)),) * 2 if sync == "fence" else ()
         barriers = (Call("barrier"),) * (1 if sync in ACTIVE else 2)
-        return Plan((CheckedIteration(steps, settle=barriers),), case.payload, timed=False)
+        return Plan((CheckedIteration(fences, settle=barriers),), case.payload, timed=False)
     first = case.rank < peer
     turns = sync in ACTIVE and not windowed
-    exchange = CheckedIteration(settle=(Call("barrier"),))
+    parts = []
     if first or turns or both:
-        exchange = origin_side(access, case, exposed, peer, count, exchange)
+        parts.append(origin_side(access, case, exposed, peer, count))
     if not first or turns or both:
-        exchange = target_side(access, case, exposed, peer, count, exchange)
-    if sync not in ACTIVE:
-        lock = "LOCK_EXCLUSIVE" if sync in access.exclusive else "LOCK_SHARED"
-        exchange = passive(sync, exposed, peer if first else case.rank, lock, exchange, first)
-    elif sync == "fence":
-        exchange = replace(exchange, steps=fence_epoch(exposed, exchange.steps, first, turns))
-    else:
-        access_epoch, exposure = epochs(exposed, case.resources.group(peer), exchange.steps)
-        steps = (*access_epoch, *exposure) if first else (*exposure, *access_epoch)
-        if both:
-            steps = (exposure[0], *access_epoch, exposure[1])
-        elif windowed:
-            steps = access_epoch if first else exposure
-        exchange = replace(exchange, steps=steps)
+        parts.append(target_side(access, case, exposed, peer, count))
+    kind = "LOCK_EXCLUSIVE" if sync in access.exclusive else "LOCK_SHARED"
+    target = peer if first else case.rank
+    lock = Call("win_lock", on=exposed.win, values=(kind, target, 0))
+    unlock = Call("win_unlock", on=exposed.win, values=(target,))
+    side = Side(case, exposed.win, peer, parts[0].steps, first, turns, both, lock, unlock)
+    exchange = replace(
+        SYNCHRONIZED[sync](side),
+        inputs=tuple(one for part in parts for one in part.inputs),
+        outputs=tuple(one for part in parts for one in part.outputs),
+    )
     messages = count * case.options.pairs_in(case.ranks) * (1 + both)
     return Plan((exchange,), case.payload, timed=first, messages=messages)
 
 
 def origin_side(
-    access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: CheckedIteration
+    access: Access, case: Case, exposed: Exposed, peer: int, count: int
 ) -> CheckedIteration:
     """Return the calls of the origin, and the data on its side.
 
@@ -155,71 +172,87 @@ def origin_side(
             inputs.append(Content.of(peer, own[1].memory, index))
         if access.fetches:
             outputs.append(Content.of(peer, own[-1].memory, index, added=access.adds))
-    return replace(exchange, steps=tuple(steps), inputs=tuple(inputs), outputs=tuple(outputs))
+    return CheckedIteration(tuple(steps), inputs=tuple(inputs), outputs=tuple(outputs))
 
 
 def target_side(
-    access: Access, case: Case, exposed: Exposed, peer: int, count: int, exchange: CheckedIteration
+    access: Access, case: Case, exposed: Exposed, peer: int, count: int
 ) -> CheckedIteration:
     """Return the data in this rank's window, before the calls of its peer and after them."""
     low, high = sorted((case.rank, peer))
     both = range(low, high + 1, high - low)
-    inputs, outputs = list(exchange.inputs), list(exchange.outputs)
+    inputs, outputs = [], []
     for index in range(count):
         part = exposed.memory.slice(index * case.size, case.size)
         inputs.append(Content.of(case.rank, part, index, added=access.adds))
         left = Content.of(case.rank if access.keeps else peer, part, index)
         outputs.append(Content(part, both, index, added=True) if access.adds else left)
-    return replace(exchange, inputs=tuple(inputs), outputs=tuple(outputs))
+    return CheckedIteration(inputs=tuple(inputs), outputs=tuple(outputs))
 
 
-def passive(
-    sync: str, exposed: Exposed, locked: int, kind: str, exchange: CheckedIteration, first: bool
-) -> CheckedIteration:
-    """Return an iteration without the target's part: it is locked once, or every time.
+def fence(side: Side) -> CheckedIteration:
+    """Return an iteration with the calls between fences; one more for the turn of the peer."""
+    fence = Call("win_fence", on=side.win, values=(0,))
+    own, others = (fence, *side.calls, fence), (fence,) * side.turns
+    steps = (*own, *others) if side.first else (*others, *own)
+    return CheckedIteration(steps, settle=(Call("barrier"),))
 
-    ``kind`` is MPI's name of the lock. Before data is checked the origin completes its calls and
-    the target locks its own window, which makes them visible there. The origin gives up a lock that
-    it has had since before the first iteration until the target is done, as it may be exclusive.
+
+def pscw(side: Side) -> CheckedIteration:
+    """Return an iteration with calls between start and complete, and post and wait for others'."""
+    group = side.case.resources.group(side.peer)
+    post, wait = Call("win_post", on=side.win, values=(group, 0)), Call("win_wait", on=side.win)
+    start = Call("win_start", on=side.win, values=(group, 0))
+    access = (start, *side.calls, Call("win_complete", on=side.win))
+    steps = access if side.first else (post, wait)
+    if side.both:
+        steps = (post, *access, wait)
+    elif side.turns:
+        steps = (*access, post, wait) if side.first else (post, wait, *access)
+    return CheckedIteration(steps, settle=(Call("barrier"),))
+
+
+def locked_anew(side: Side, every_window: bool = False) -> CheckedIteration:
+    """Return an iteration with the calls inside a lock, of ``every_window`` or of the target's."""
+    if not side.first:
+        return passive_target(side)
+    lock, unlock = side.lock, side.unlock
+    if every_window:
+        lock = Call("win_lock_all", on=side.win, values=(0,))
+        unlock = Call("win_unlock_all", on=side.win)
+    barriers = Call("barrier"), Call("barrier")
+    return CheckedIteration((lock, *side.calls, unlock), settle=barriers)
+
+
+def locked_once(flush: str, side: Side) -> CheckedIteration:
+    """Return an iteration with the calls and a ``flush``, in a lock around all iterations.
+
+    The origin gives up the lock until the target has seen the data, as it may be exclusive.
     """
-    win = exposed.win
-    lock = Call("win_lock", on=win, values=(kind, locked, 0))
-    unlock = Call("win_unlock", on=win, values=(locked,))
-    begin, end = Call("barrier"), Call("barrier")
-    if not first:
-        return replace(exchange, settle=(begin, lock, unlock, end))
-    if sync == "lock_all":
-        lock, unlock = Call("win_lock_all", on=win, values=(0,)), Call("win_unlock_all", on=win)
-    if sync in ("lock", "lock_all"):
-        return replace(exchange, steps=(lock, *exchange.steps, unlock), settle=(begin, end))
-    return replace(
-        exchange,
-        steps=(*exchange.steps, Call(f"win_{sync}", on=win, values=(locked,))),
-        setup=(lock,),
-        teardown=(unlock,),
-        settle=(replace(unlock), begin, end, replace(lock)),
+    if not side.first:
+        return passive_target(side)
+    return CheckedIteration(
+        (*side.calls, Call(flush, on=side.win, values=(side.peer,))),
+        setup=(side.lock,),
+        teardown=(side.unlock,),
+        settle=(replace(side.unlock), Call("barrier"), Call("barrier"), replace(side.lock)),
     )
 
 
-def fence_epoch(
-    exposed: Exposed, calls: Sequence[Step], first: bool, turns: bool
-) -> tuple[Step, ...]:
-    """Return the calls between fences; one more if the other side has its turn."""
-    fence = Call("win_fence", on=exposed.win, values=(0,))
-    if not turns:
-        return (fence, *calls, fence)
-    return (fence, *calls, fence, fence) if first else (fence, fence, *calls, fence)
+def passive_target(side: Side) -> CheckedIteration:
+    """Return a target's iteration: only a lock before the check, by which it sees the data."""
+    return CheckedIteration(settle=(Call("barrier"), side.lock, side.unlock, Call("barrier")))
 
 
-def epochs(
-    exposed: Exposed, group: object, calls: Sequence[Step]
-) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-    """Return the calls between start and complete, and a post and wait for those of the peer."""
-    win = exposed.win
-    start = Call("win_start", on=win, values=(group, 0))
-    post = Call("win_post", on=win, values=(group, 0))
-    access = (start, *calls, Call("win_complete", on=win))
-    return access, (post, Call("win_wait", on=win))
+SYNCHRONIZED: dict[str, Callable[[Side], CheckedIteration]] = {
+    "fence": fence,
+    "pscw": pscw,
+    "lock": locked_anew,
+    "lock_all": partial(locked_anew, every_window=True),
+    "flush": partial(locked_once, "win_flush"),
+    "flush_local": partial(locked_once, "win_flush_local"),
+}
+"""What makes the iteration of a side, by the value of ``-s``."""
 
 
 def heading(options: Options, ranks: int) -> tuple[str, ...]:
