@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from omb_py.benchmarks import Benchmark, Case, Metric, Plan, Ranks
@@ -67,60 +67,43 @@ class Outcome:
 
 def make_row(run: str, benchmark: Benchmark, case: Case, outcome: Outcome) -> Row:
     """Return the row of one message size, by native OMB's definitions."""
-    options = case.options
-    combined, payload = outcome.combined, outcome.plan.payload
+    options, combined, plan = case.options, outcome.combined, outcome.plan
     scale = MICROSECONDS / benchmark.round_trips(options)
-    samples = combined.samples
-    if benchmark.slowest and combined.slowest is not None:
-        samples = combined.slowest
-    summary = _summary(samples, scale)
-    passed = outcome.passed
+    slowest = combined.slowest if benchmark.slowest else None
+    summary = _summary(combined.samples if slowest is None else slowest, scale)
+    latency = benchmark.metric is Metric.LATENCY
+    moved = None if latency else plan.messages * plan.payload
     found: dict[str, Any] = of_case(run, benchmark, case) | {
-        "binding": options.binding,
         "iterations": len(combined.samples),
         "warmup": outcome.warmup,
         "sync": _sync(benchmark, options),
-        "validation": None if passed is None else "Pass" if passed else "Fail",
+        "validation": {None: None, True: "Pass", False: "Fail"}[outcome.passed],
         "cpu_us": None if outcome.cpu is None else outcome.cpu * MICROSECONDS,
         **_choices(benchmark, case),
         **_samples(summary, combined.slowest, scale),
         **_starts(outcome.starts, scale),
     }
-    if benchmark.metric is Metric.LATENCY or benchmark.slowest:
+    if latency or benchmark.slowest:
         found["latency_min_us"] = combined.lowest * scale
         found["latency_max_us"] = combined.highest * scale
-    moved = None
-    if benchmark.metric is Metric.LATENCY:
+    if latency:
         found["latency_us"] = summary.mean
     else:
-        messages = outcome.plan.messages
-        moved = messages * payload
-        found["messages_per_s"] = rate = messages / summary.mean * scale
-        found["bandwidth_MBps"] = rate * payload / MEGABYTE
+        found["messages_per_s"] = rate = plan.messages / summary.mean * scale
+        found["bandwidth_MBps"] = rate * plan.payload / MEGABYTE
     if benchmark.traffic is not None:
         size, factor = benchmark.traffic(options, case.size, case.ranks)
         found["algbw_GBps"] = algorithm = size / summary.mean * MICROSECONDS / GIGABYTE
         found["busbw_GBps"] = algorithm * factor
     if benchmark.sized:
-        found |= {"payload_bytes": payload, "dtype": case.datatype.numbers}
-    if on_device(case):
-        found |= {"staged": options.staging, "stream_sync": options.stream_sync}
+        found |= {"payload_bytes": plan.payload, "dtype": case.datatype.numbers}
     for name, part in (("event", outcome.on_device), ("queued", outcome.queued)):
         if part is not None:
             found |= _mean_and_median(name, _summary(part.samples, scale))
     tails = summary
-    if overlap := outcome.overlap:
-        tails = overlap.overall
-        found |= {
-            "overall_us": overlap.overall.mean,
-            "overall_p50_us": overlap.overall.percentile(50),
-            "compute_us": overlap.compute.mean,
-            "compute_p50_us": overlap.compute.percentile(50),
-            "start_us": overlap.start,
-            "test_us": overlap.test,
-            "wait_us": overlap.wait,
-            "overlap_percent": overlap.percent,
-        }
+    if outcome.overlap is not None:
+        found |= _overlap(outcome.overlap)
+        tails = outcome.overlap.overall
     if options.percentiles:
         each = ((percent, _tail(tails, percent, moved)) for percent in options.percentiles)
         found["percentiles"] = tuple(each)
@@ -147,7 +130,10 @@ def of_case(run: str, benchmark: Benchmark, case: Case) -> dict[str, Any]:
 def make_unplanned_row(
     run: str, benchmark: Benchmark, options: Options, part: str, ranks: int, **found: Any
 ) -> Row:
-    """Return the row of a part of what has no plan, with the columns ``found``."""
+    """Return the row of a ``part`` of a job's start or recovery, by default of one iteration.
+
+    ``found`` are the columns of its times, and any others.
+    """
     common: dict[str, Any] = {
         "run": run,
         "benchmark": benchmark.name,
@@ -221,48 +207,67 @@ def _summary(seconds: Sequence[float], scale: float) -> Summary:
 def make_part_row(
     run: str, benchmark: Benchmark, case: Case, plan: Plan, part: str, combined: Combined
 ) -> Row:
-    """Return the row of what a benchmark of latencies does once, before the first size."""
+    """Return the row of a ``part`` that a benchmark of latencies makes once, before all sizes."""
     row = make_row(run, benchmark, case, Outcome(combined, plan, warmup=0, passed=None))
     return row.replace(part=part, bytes=None, payload_bytes=None, percentiles=None)
 
 
+CHOICES: dict[str, tuple[str, Callable[[Options], Any]]] = {
+    "algorithm": ("", lambda options: options.algorithm),
+    "binding": ("", lambda options: options.binding),
+    "cold": ("", lambda options: options.cold or None),
+    "compute_target": ("overlap", lambda options: options.compute_target),
+    "file_sync": ("file_sync", lambda options: options.file_sync),
+    "in_place": ("in_place", lambda options: options.in_place),
+    "layout": ("layout", lambda options: options.layout.text),
+    "library_algorithm": ("", lambda options: options.library_algorithm),
+    "offset": ("", lambda options: options.offset or None),
+    "partitions": ("partitions", lambda options: options.partitions),
+    "per_rank": ("file", lambda options: options.per_rank),
+    "root": ("root", lambda options: "rotate" if options.root is None else str(options.root)),
+    "segment": ("", lambda options: options.own_segment),
+    "skew": ("", lambda options: options.skew and options.skew.text),
+    "split": ("", lambda options: options.split),
+    "target_busy_us": ("", lambda options: options.target_busy),
+    "test_calls": ("overlap", lambda options: options.test_calls),
+    "thread_comm": ("threads", lambda options: options.thread_comm),
+    "threads": ("threads processes", lambda options: ":".join(map(str, options.threads))),
+    "topology": ("topology", lambda options: options.topology.text),
+    "window_kind": ("window_kind", lambda options: options.window_kind),
+    "window_sync": ("window_sync active_sync", lambda options: options.window_sync),
+}
+"""The columns of options: the words of `omb_py.benchmarks.FEATURES` of which a benchmark has one
+where the option is a choice, none if it always is, and the value."""
+
+
 def _choices(benchmark: Benchmark, case: Case) -> dict[str, Any]:
     """Return the columns that say what was chosen, if that is a choice."""
-    options, has = case.options, benchmark.options
+    options = case.options
     found: dict[str, Any] = {
-        "cold": options.cold or None,
-        "per_rank": options.per_rank if "file" in has else None,
-        "library_algorithm": options.library_algorithm,
-        "algorithm": options.algorithm,
-        "segment": options.own_segment,
-        "split": options.split,
-        "nodes": len(set(case.nodes)) or None,
+        column: value(options)
+        for column, (words, value) in CHOICES.items()
+        if not words or not benchmark.options.isdisjoint(words.split())
     }
-    for name in ("in_place", "window_kind", "partitions", "file_sync"):
-        if name in has:
-            found[name] = getattr(options, name)
-    for name in ("layout", "topology"):
-        if name in has:
-            found[name] = getattr(options, name).text
-    if options.target_busy is not None:
-        found["target_busy_us"] = options.target_busy
-    if options.offset:
-        found["offset"] = options.offset
-    if options.skew is not None:
-        found["skew"] = options.skew.text
-    if "root" in has:
-        found["root"] = "rotate" if options.root is None else str(options.root)
-    if "overlap" in has:
-        found |= {"test_calls": options.test_calls, "compute_target": options.compute_target}
-    if has & {"window_sync", "active_sync"}:
-        found["window_sync"] = options.window_sync
-    if "threads" in has:
-        found["thread_comm"] = options.thread_comm
-    if has & {"threads", "processes"}:
-        found["threads"] = f"{options.threads[0]}:{options.threads[1]}"
+    found["nodes"] = len(set(case.nodes)) or None
+    if on_device(case):
+        found |= {"staged": options.staging, "stream_sync": options.stream_sync}
     if benchmark.ranks in PAIRED:
         found["pairs"] = options.pairs_in(case.ranks)
     return found
+
+
+def _overlap(overlap: Overlap) -> dict[str, Any]:
+    """Return the columns of calls that overlap with computing."""
+    return {
+        "overall_us": overlap.overall.mean,
+        "overall_p50_us": overlap.overall.percentile(50),
+        "compute_us": overlap.compute.mean,
+        "compute_p50_us": overlap.compute.percentile(50),
+        "start_us": overlap.start,
+        "test_us": overlap.test,
+        "wait_us": overlap.wait,
+        "overlap_percent": overlap.percent,
+    }
 
 
 def placement(case: Case) -> str:
