@@ -9,8 +9,8 @@ from math import isnan, nan
 from operator import add, sub
 from typing import TYPE_CHECKING
 
-from omb_py.benchmarks import Case, Plan
-from omb_py.bindings import BoundCall
+from omb_py.benchmarks import Case, CheckedIteration, Plan
+from omb_py.bindings import Binding, BoundCall
 from omb_py.core.calls.loop import Calls, Loop, time_once
 from omb_py.core.errors import BenchmarkError, ValidationError
 from omb_py.core.job import Combined
@@ -201,7 +201,7 @@ class OneBinding:
                 self._write(make_part_row(*what, "topology creation", combined))
 
     def _overlap(self, plan: Plan, sampled: Sampled) -> Overlap | None:
-        """Return what computing meanwhile hides; collective."""
+        """Return the part of the plan's communication that computing hides; collective."""
         measurement = self._measurement
         if not measurement.has_worker:
             with self.group.agreement():
@@ -266,42 +266,24 @@ class OneBinding:
     ) -> tuple[array[float], list[str]]:
         """Time each iteration on fresh data and check the result; return the times and the faults.
 
-        Untimed calls come first, as native OMB makes them; the data is renewed after them, so that
-        their results cannot pass for the timed call's result.
+        Collective: there is a barrier before each call.
         """
         seconds = array("d")
         faults: list[str] = []
-        barrier = self.group.barrier
         # threads make all exchanges at once, a single one makes one in each iteration
         shared = "threads" in self.benchmark.options
         groups = [plan.exchanges] if shared else [(one,) for one in plan.exchanges]
         for iteration in range(iterations):
             group = groups[iteration % len(groups)]
-            for exchange in group:
-                check.fill(exchange, iteration)
-            bound = [self.binding.bound(exchange) for exchange in group]
-            settle = [self.binding.bind(step) for exchange in group for step in exchange.settle]
+            checked = CheckedCalls(self.binding, check, group, iteration)
+            # untimed calls come first, as native OMB makes them
             for _ in range(self.options.validation_warmup):
-                barrier()
-                for one in bound:
-                    make((*one.before, *one.calls, *one.after))
-                make(settle)
-            for exchange in group:
-                check.fill(exchange, iteration)
-            barrier()
-            for one in bound:
-                make(one.before)
-            calls = [one.calls for one in bound]
-            elapsed, results = run_once(calls, plan.threads, self._measurement.launch.buffer.enter)
-            seconds.append(elapsed)
-            for one in bound:
-                make(one.after)
-            make(settle)
-            for exchange, returned in zip(group, results, strict=True):
-                steps = self.binding.arranged(exchange).steps
-                for step, result in zip(steps, returned, strict=True):
-                    self.binding.deliver(step, result)
-                faults += check.faults(exchange, iteration)
+                self.group.barrier()
+                checked.rehearse()
+            checked.fill()  # so that untimed results cannot pass for those of the timed calls
+            self.group.barrier()
+            seconds.append(checked.time(plan.threads, self._measurement.launch.buffer.enter))
+            faults += checked.faults()
             self.binding.release()
             if self.report is not None:
                 self.report(iteration + 1, iterations)
@@ -314,6 +296,56 @@ class OneBinding:
                 write_log(self.options.validation_log, self.job.rank, where, faults)
         first = ValidationError(f"wrong data in {where}: {faults[0]}") if faults else None
         self.group.agree(first)
+
+
+class CheckedCalls:
+    """The calls of one iteration, to be timed once on known data; of several by threads at once."""
+
+    def __init__(
+        self,
+        binding: Binding,
+        check: DataCheck,
+        exchanges: Sequence[CheckedIteration],
+        iteration: int,
+    ) -> None:
+        """Write the data of this ``iteration``, its number, and bind the calls."""
+        self._binding, self._check = binding, check
+        self._exchanges, self._iteration = exchanges, iteration
+        self._results: list[list[object]] = []
+        self.fill()  # some bindings make an object of the data when calls are bound
+        self._bound = [binding.bound(exchange) for exchange in exchanges]
+        self._settle = [binding.bind(step) for exchange in exchanges for step in exchange.settle]
+
+    def fill(self) -> None:
+        """Write the data as it is before the calls, and marks where data has to arrive."""
+        for exchange in self._exchanges:
+            self._check.fill(exchange, self._iteration)
+
+    def rehearse(self) -> None:
+        """Make the calls untimed, and what comes before and after them."""
+        for one in self._bound:
+            make((*one.before, *one.calls, *one.after))
+        make(self._settle)
+
+    def time(self, threads: int, enter: Callable[[], None]) -> float:
+        """Make the calls; the seconds of an iteration. The arguments are those of `run_once`."""
+        for one in self._bound:
+            make(one.before)
+        seconds, self._results = run_once([one.calls for one in self._bound], threads, enter)
+        for one in self._bound:
+            make(one.after)
+        make(self._settle)
+        return seconds
+
+    def faults(self) -> list[str]:
+        """Return a sentence for each fault in the data that the timed calls have left."""
+        found = []
+        for exchange, returned in zip(self._exchanges, self._results, strict=True):
+            steps = self._binding.arranged(exchange).steps
+            for step, result in zip(steps, returned, strict=True):
+                self._binding.deliver(step, result)
+            found += self._check.faults(exchange, self._iteration)
+        return found
 
 
 def run_once(
@@ -339,5 +371,6 @@ def run_once(
 
 
 def make(calls: Iterable[BoundCall]) -> None:
+    """Make calls one after the other."""
     for call in calls:
         call()

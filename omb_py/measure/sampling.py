@@ -141,16 +141,29 @@ def sample(
         return Sampled(seconds, warmup)
     if goal.warmup:
         run_counted(loop, 0, warmup, 0, report)
-    stretch = min(FIRST_STRETCH, goal.iterations)
-    if goal.max_time is not None:
-        # without a warm-up nothing is known of how long an iteration takes
-        affordable = int(goal.max_time / (perf_counter() - begin) * warmup) if warmup else 1
-        stretch = int(job.bcast_from_root(min(stretch, max(1, affordable))))
-    seconds = array("d")
-    taken = array("d")
+    stretch = first_stretch(goal, warmup, perf_counter() - begin)
+    seconds, uncounted, precise = until(job, loop, start, timed, goal, stretch, report)
+    return Sampled(seconds, warmup + uncounted, precise or goal.precision is None)
+
+
+def until(
+    job: Job,
+    loop: Loop,
+    start: CommonStart | None,
+    timed: bool,
+    goal: PrecisionGoal,
+    stretch: int,
+    report: Report | None,
+) -> tuple[array[float], int, bool]:
+    """Run ``stretch`` iterations, then more until rank 0 finds its ``goal`` reached; collective.
+
+    Return this rank's seconds, the number of iterations left out of them, and on rank 0 whether
+    the precision was reached. ``stretch`` is rank 0's; other arguments are as in `sample`.
+    """
+    seconds, taken = array("d"), array("d")
     done, precise = 0, False
     begin = perf_counter()
-    while stretch:
+    while stretch := int(job.bcast_from_root(stretch)):
         uncounted = min(SETTLING, stretch)
         job.barrier()  # the decision reached the ranks one after another
         part = run_counted(loop, done, uncounted, stretch, report)
@@ -164,8 +177,7 @@ def sample(
             taken.extend(combined.samples)
             precise = elapsed >= MIN_SECONDS and is_precise(taken, goal.precision)
             stretch = 0 if precise else next_stretch(goal, len(taken), elapsed)
-        stretch = int(job.bcast_from_root(stretch))
-    return Sampled(seconds, warmup + done - len(seconds), precise or goal.precision is None)
+    return seconds, done - len(seconds), precise
 
 
 def warm_up(job: Job, loop: Loop, timed: bool) -> int:
@@ -194,6 +206,18 @@ def is_precise(samples: Sequence[float], precision: float | None) -> bool:
     median = percentile(ordered, 50)
     interval = median_interval(ordered, autocorrelation_time(samples, median))
     return interval is not None and interval[1] - interval[0] <= 2 * precision * median
+
+
+def first_stretch(goal: PrecisionGoal, warmup: int, elapsed: float) -> int:
+    """Return the iterations to the first check, which should end in time.
+
+    ``elapsed`` are the seconds of ``warmup`` iterations. Without any nothing is known of how long
+    an iteration takes, and the first check comes after one.
+    """
+    stretch = min(FIRST_STRETCH, goal.iterations)
+    if goal.max_time is None:
+        return stretch
+    return min(stretch, max(1, int(goal.max_time / elapsed * warmup))) if warmup else 1
 
 
 def next_stretch(goal: PrecisionGoal, done: int, elapsed: float) -> int:
