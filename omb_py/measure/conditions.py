@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -131,7 +132,7 @@ def pace(cores: Iterable[int], root: str = SYS) -> str:
     A virtual machine reports no clocks, and a core that is shared with others none that helps: the
     empty loop of `LOOP_TURNS` turns, the fastest of three, takes longer there.
     """
-    from omb_py.core.text.words import some_ranks
+    from omb_py.core.text.words import some_ranks  # only a host's first rank needs it
 
     used = sorted({*cores})
     files = (f"{root}/{CPU}/cpu{core}/cpufreq/scaling_cur_freq" for core in used[:MAX_CLOCKS])
@@ -169,55 +170,73 @@ def placement(
     if not all(masks):
         return Condition()
     every = frozenset().union(*masks)
-    counts = sorted(map(len, masks))
     if set(masks) == {every} and len(every) == cores > 1:
-        nodes = len(numa_nodes(root))
-        return Condition(
-            f"ranks not bound within {cores} cores",
-            f"ranks of {host} are not bound and may move between its {nodes} NUMA nodes: bind "
-            "each rank, as with --bind-to core"
-            if nodes > 1
-            else None,
-        )
-    words = f"each rank bound to {counts[0]}"
-    words += (
-        f" core{'s' * (counts[-1] > 1)}" if counts[0] == counts[-1] else f" to {counts[-1]} cores"
+        return Condition(f"ranks not bound within {cores} cores", unbound(host, root))
+    low, high = min(map(len, masks)), max(map(len, masks))
+    count = f"{low} core{'s' * (high > 1)}" if low == high else f"{low} to {high} cores"
+    note = threads_over_mask(host, ranks, masks, cores, threads)
+    return Condition(
+        f"each rank bound to {count}", note or shared_core(host, ranks, masks, cores, root)
     )
+
+
+def unbound(host: str, root: str = SYS) -> str | None:
+    """Return a sentence if ranks that are not bound may move between NUMA nodes."""
+    nodes = len(numa_nodes(root))
+    if nodes < 2:
+        return None
+    return (
+        f"ranks of {host} are not bound and may move between its {nodes} NUMA nodes: bind each "
+        "rank, as with --bind-to core"
+    )
+
+
+def threads_over_mask(
+    host: str,
+    ranks: Sequence[int],
+    masks: Sequence[frozenset[int]],
+    cores: int,
+    threads: Sequence[int],
+) -> str | None:
+    """Return a sentence on the first rank with more threads than it has cores."""
     for rank, mask, number in zip(ranks, masks, threads, strict=False):
         if number > len(mask):
-            return Condition(
-                words,
+            return (
                 f"{number} threads of rank {rank} take turns on {len(mask)} of {cores} cores of "
-                f"{host}, to which it is bound: bind ranks to more, as with --bind-to none",
+                f"{host}, to which it is bound: bind ranks to more, as with --bind-to none"
             )
+    return None
+
+
+def shared_core(
+    host: str, ranks: Sequence[int], masks: Sequence[frozenset[int]], cores: int, root: str = SYS
+) -> str | None:
+    """Return a sentence on the first ranks that are bound to one core, or to threads of one.
+
+    With more ranks than cores they have to share, of which there is another sentence.
+    """
     siblings = {
         core: cores_of(content(f"{root}/{CPU}/cpu{core}/topology/thread_siblings_list"))
         or frozenset({core})
-        for core in every
+        for core in frozenset().union(*masks)
     }
-    of_a_core = max(map(len, siblings.values()))
-    for number, what, parts in (
-        (cores, "core", masks),
-        (
-            cores // of_a_core,
-            "the physical core of core",
-            [frozenset(min(siblings[core]) for core in mask) for mask in masks],
-        ),
-    ):
-        users: dict[frozenset[int], list[int]] = {}
-        for rank, own in zip(ranks, parts, strict=True):
-            users.setdefault(own, []).append(rank)
-        shared = next((own for own, by in users.items() if len(own) == 1 and len(by) > 1), None)
-        # with more ranks than cores they have to share, which is said elsewhere
+    physical = [frozenset(min(siblings[core]) for core in mask) for mask in masks]
+    kinds = (
+        ("core", cores, masks),
+        ("the physical core of core", cores // max(map(len, siblings.values())), physical),
+    )
+    for what, number, parts in kinds:
+        users = Counter(parts)
+        shared = next((own for own in users if len(own) == 1 and users[own] > 1), None)
         if shared is not None and len(ranks) <= number:
             from omb_py.core.text.words import some_ranks
 
-            return Condition(
-                words,
-                f"{some_ranks(users[shared])} share {what} {min(shared)} of {host}, which has "
-                f"{number}: bind each rank to a core of its own, as with --bind-to core",
+            sharing = [rank for rank, own in zip(ranks, parts, strict=True) if own == shared]
+            return (
+                f"{some_ranks(sharing)} share {what} {min(shared)} of {host}, which has {number}: "
+                "bind each rank to a core of its own, as with --bind-to core"
             )
-    return Condition(words)
+    return None
 
 
 def largest_cache(root: str = SYS) -> int | None:

@@ -17,6 +17,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 
 from omb_py.bindings import BoundCall
 from omb_py.bindings.transports import KEY_BYTES, Transport, mark
@@ -242,7 +243,6 @@ def _accepted(
     """Return a socket to each rank above this one; others who connect are ignored, then closed."""
     missing = set(range(job.rank + 1, job.ranks))
     found: dict[int, socket.socket] = {}
-    answers: dict[socket.socket, tuple[bytes, bytearray]] = {}
     length = len(_greeting(key, b"", 0, 0))
     deadline = time.monotonic() + CONNECT_SECONDS
     with selectors.DefaultSelector() as selector:
@@ -258,27 +258,13 @@ def _accepted(
             for event, _ in ready:
                 stream = event.fileobj
                 assert isinstance(stream, socket.socket)
-                try:
-                    if stream is listener:
-                        new, _ = listener.accept()
-                        new.setblocking(False)
-                        answers[new] = os.urandom(NONCE_BYTES), bytearray()
-                        selector.register(new, selectors.EVENT_READ)
-                        new.sendall(answers[new][0])
-                        continue
-                    nonce, answer = answers[stream]
-                    part = stream.recv(length - len(answer))
-                    answer += part
-                except BlockingIOError:
+                if stream is listener:
+                    _challenge(listener, selector)
                     continue
-                except OSError:
-                    part = b""
-                    if stream is listener:
-                        continue
-                if part and len(answer) < length:
+                nonce, answer = event.data
+                if not _answered(stream, answer, length):
                     continue
                 selector.unregister(stream)
-                del answers[stream]
                 rank = int.from_bytes(answer[:RANK_BYTES], "little")
                 expected = _greeting(key, nonce, rank, job.rank)
                 if rank in missing and hmac.compare_digest(answer, expected):
@@ -286,6 +272,29 @@ def _accepted(
                     missing.remove(rank)
                 else:
                     stream.close()
-    for stream in answers:
-        stream.close()
+        for waiting in selector.get_map().values():
+            if isinstance(waiting.fileobj, socket.socket) and waiting.fileobj is not listener:
+                waiting.fileobj.close()
     return found
+
+
+def _challenge(listener: socket.socket, selector: selectors.BaseSelector) -> None:
+    """Accept a connection, and send a nonce to answer, which the selector keeps."""
+    with suppress(OSError):
+        stream, _ = listener.accept()
+        stream.setblocking(False)
+        nonce = os.urandom(NONCE_BYTES)
+        selector.register(stream, selectors.EVENT_READ, (nonce, bytearray()))
+        stream.sendall(nonce)
+
+
+def _answered(stream: socket.socket, answer: bytearray, length: int) -> bool:
+    """Add what has come to an answer of ``length`` bytes; whether no more comes."""
+    try:
+        part = stream.recv(length - len(answer))
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    answer += part
+    return not part or len(answer) == length

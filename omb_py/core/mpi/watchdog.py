@@ -91,15 +91,26 @@ class Watchdog:
 
 
 def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
-    stage, iterations, rest, launcher = "starting", "", b"", None
+    """Wait for the parent to end, in the process that watches it; kill it if it falls silent."""
     # known before it is needed: a rank may be gone before its end is read
     above = launcher_process(direct=True) if rank == 0 and not outlives_ranks() else None
+    stage, iterations, silent = _last_report(reader, timeout)
+    if silent:
+        _end_rank(parent, rank, f"no progress for {timeout:g} s while {stage}{iterations}")
+    elif stage == ENDING and above is not None:
+        _wait_for_launcher(above, timeout)
+
+
+def _last_report(reader: int, timeout: float) -> tuple[str, str, bool]:
+    """Return a rank's last stage and the iterations in it, once no further report comes.
+
+    True with them if it has been silent for ``timeout`` seconds, false if it has closed its end.
+    """
+    stage, iterations, rest = "starting", "", b""
     while select.select([reader], [], [], timeout)[0]:
         report = os.read(reader, 65536)
         if not report:
-            if launcher is not None:
-                _wait_for_launcher(launcher, timeout)
-            return
+            return stage, iterations, False
         *lines, rest = (rest + report).split(b"\n")
         for line in lines:
             text = line.decode()
@@ -107,24 +118,27 @@ def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
                 iterations = text.removeprefix(ALIVE)
             else:
                 stage, iterations = text, ""
-            launcher = above if stage == ENDING else None
+    return stage, iterations, True
+
+
+def _end_rank(process: int, rank: int, what: str) -> None:
+    """Say ``what`` happened, kill the rank, and end its launcher if it has one that would stay."""
     outlived = outlives_ranks()
     if not outlived:
         stagger(rank)
-    if os.getppid() == parent:
-        text = (
-            f"no progress for {timeout:g} s while {stage}{iterations}; a rank did not arrive, "
-            "hangs or is slow: look at the other ranks, or raise --timeout"
-        )
-        if rank == 0 or not outlived:  # else no rank would end before it says the same
-            with contextlib.suppress(OSError):  # what passes it on may have been killed
-                os.write(2, f"omb-py: rank {rank}: {text}\n".encode())
-        launcher = None if outlived else launcher_process()
-        if outlived:
-            time.sleep(2 * EXIT_SECONDS)
-    if os.getppid() == parent:
+    if os.getppid() != process:
+        return
+    if rank == 0 or not outlived:  # else no rank would end before it says the same
+        remedy = "look at the other ranks, or raise --timeout"
+        text = f"omb-py: rank {rank}: {what}; a rank did not arrive, hangs or is slow: {remedy}\n"
+        with contextlib.suppress(OSError):  # what passes it on may have been killed
+            os.write(2, text.encode())
+    launcher = None if outlived else launcher_process()
+    if outlived:
+        time.sleep(2 * EXIT_SECONDS)
+    if os.getppid() == process:
         os.setsid()  # the launcher may end the rank's process group
-        os.kill(parent, signal.SIGKILL)
+        os.kill(process, signal.SIGKILL)
         if launcher is not None:
             _end_launcher(launcher)
 
