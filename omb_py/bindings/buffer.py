@@ -129,7 +129,7 @@ class BufferBinding(MethodBinding):
         operands, further = iter(call.operands), iter(call.further)
         written = call.written(self.comm.rank) if call.operands else None
         last: Operand = None
-        for position, kind in enumerate(kinds):
+        for kind in kinds:
             if kind in "bB":
                 last = next(operands)
                 if "q" in kinds and isinstance(last, Message):
@@ -147,8 +147,7 @@ class BufferBinding(MethodBinding):
                 yield call.at
             elif kind == "d":
                 assert isinstance(last, Message)
-                counted = kinds[position + 1] == "n"
-                yield self.target(call, last) if counted else call.at
+                yield self.target(call, last) if "dn" in kinds else call.at
 
     def specification(self, operand: Operand, sent: bool) -> Any:
         """Return mpi4py's buffer specification of an operand, as a user would write it.
@@ -185,7 +184,7 @@ class BufferBinding(MethodBinding):
         return [array, count // partitions, datatype]
 
     def _given_to_maker(self, call: Call) -> tuple[Any, ...]:
-        """Return what mpi4py wants for a new communicator, if C wants something else."""
+        """Return the arguments of mpi4py's method that makes a communicator (`MAKERS`)."""
         if call.function == "comm_spawn":
             return sys.executable, ["-c", SPAWNED], call.values[0]
         return call.values[:2]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart
 
 CODE_BITS = 32
-"""A failure's low bits are the error code, the others the row's number."""
+"""A failure's low bits are the error code, which MPI has above 0, the others the row's number."""
 
 KNOWN = 7
 """Numbers of `loop.c`'s struct start."""

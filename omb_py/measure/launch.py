@@ -13,7 +13,7 @@ from omb_py.buffers import BUFFERS, Buffer
 from omb_py.core.dataclass import dataclass, field
 from omb_py.core.datatypes import find_types
 from omb_py.core.errors import MissingPackageError, OmbError, UnsupportedError, UsageError
-from omb_py.core.job import Job
+from omb_py.core.job import Job, by_mpi
 from omb_py.core.mpi import THREAD_LEVELS, launcher
 from omb_py.core.mpi.startup_timer import BUFFER, NUMPY, Stages
 from omb_py.core.options import Options
@@ -167,8 +167,6 @@ def start(options: Options, stages: Stages | None = None, in_program: bool = Fal
                 f"this process, and ranks of binding {options.binding} meet through one of them: "
                 f"start them with mpiexec -n {ranks}, or torchrun --nproc_per_node {ranks}"
             )
-    from omb_py.core.job import by_mpi
-
     load_before_mpi((options.binding,))
     return by_mpi.world(options.thread_level, options.session, stages, in_program)
 

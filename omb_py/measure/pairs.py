@@ -50,9 +50,6 @@ LATENCY = Defaults(200, 20, 50, 5, smallest=8, largest=4096)
 BANDWIDTH = Defaults(10, 2, 5, 1, smallest=65536, largest=1 << 20)
 """Iterations by default, and the two message sizes: few, since there are many pairs."""
 
-LEFT_OUT = frozenset({"placement", "test_calls", "threads", "processes"})
-"""Options of benchmarks of two ranks that pairs of many have no use for."""
-
 PACKAGE = f"{SYS}/{CPU}/cpu{{}}/topology/physical_package_id"
 
 
@@ -86,7 +83,7 @@ def for_pairs(benchmark: Benchmark) -> Benchmark:
     return replace(
         benchmark,
         ranks=Ranks.SEVERAL,
-        options=benchmark.options - LEFT_OUT,
+        options=benchmark.options - {"placement"},  # a rank is either end in turn
         defaults=LATENCY if latency else BANDWIDTH,
     )
 

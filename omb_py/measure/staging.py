@@ -29,7 +29,7 @@ class Staging:
         self._rank = rank
         self._twins: dict[int, StagedMemory | None] = {}
         self._calls: dict[int, Call] = {}
-        self._of_cell: dict[Slot, list[Call]] = {}
+        self._of_slot: dict[Slot, list[Call]] = {}
         # An object that is gone leaves its id to another one.
         self._kept: list[Memory | Call] = []
 
@@ -74,14 +74,14 @@ class Staging:
         calls = calls_of(step)
         if not isinstance(step, Call) or step.slot is None:
             return calls, calls
-        of_cell = self._of_cell.setdefault(step.slot, [])
+        of_slot = self._of_slot.setdefault(step.slot, [])
         if step.function in ("start", "startall"):
-            return of_cell, ()
+            return of_slot, ()
         if step.function in ("wait", "waitall"):
-            return (), of_cell
+            return (), of_slot
         if not step.operands or step.function == "mrecv":
             return calls, calls
-        of_cell.append(step)
+        of_slot.append(step)
         return calls, ()
 
     def _downloads(self, call: Call, inputs: Sequence[Content]) -> Iterator[Local]:

@@ -29,7 +29,7 @@ class MPIJob(Job):
     """The job of all ranks of an MPI communicator, by collective calls of mpi4py."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        from mpi4py import MPI
+        from mpi4py import MPI  # starts MPI; bindings without it load this module, too
 
         super().__init__(comm.rank, comm.size, comm)
         self.spins = MPI.get_vendor()[0] == "MPICH"
