@@ -275,7 +275,7 @@ class Update:
         )
 
     def run(self) -> None:
-        """Do it."""
+        """Make one step: exchange the ghosts, and compute the block."""
         team, xp, exchange = self._team, self._team.xp, self._ghosts
         with team.computing:
             exchange.pack()

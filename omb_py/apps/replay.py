@@ -203,7 +203,7 @@ class RankCalls:
     thread_level: str = ""
 
     def thread_level_note(self, level: str) -> str | None:
-        """Return what to do if the program had another level of thread support than a replay.
+        """Return a sentence if the program had another level of thread support than the replay.
 
         Its calls take other times: MPICH's broadcast of 8 bytes six times as long with
         ``multiple`` as with ``single``.

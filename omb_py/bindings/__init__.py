@@ -1,8 +1,7 @@
 """HOW MPI is called: one module per binding.
 
 A member is a module of this folder that defines ``BINDING``, a subclass of `Binding`, or an entry
-point of group ``omb_py.bindings`` that names one. Modules whose names begin with an underscore
-serve the others.
+point of group ``omb_py.bindings`` that names one.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ class Binding(ABC):
         return iteration
 
     def set_up(self, iteration: Iteration) -> None:
-        """Do what comes before the first iteration; `release` does what comes after the last.
+        """Make the setup of an iteration, before the first one; `release` makes its teardown.
 
         Raises `UnsupportedError` if the MPI library lacks a function.
         """
@@ -289,7 +288,11 @@ class StartedBinding(Binding):
 
 
 def complete(copies: Sequence[BoundCall], start: Start, settle: BoundCall | None) -> Sequence[Any]:
-    """Make a step, and return what was waited for."""
+    """Make one step, outside of a timing loop, and return the works that it waited for.
+
+    ``copies`` bring the data where the step takes it from, ``start`` starts the step's works, each
+    with a method ``wait``, and ``settle`` waits for a device; None if there is none.
+    """
     for copy in copies:
         copy()
     works = start() or ()

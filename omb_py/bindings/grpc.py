@@ -155,7 +155,7 @@ class GrpcTransport(Transport):
 
 
 def _handler(arrived: queue.SimpleQueue[Any]) -> Any:
-    """Return what takes the calls of one rank."""
+    """Return the handler of one rank's calls, which puts numbers and data into ``arrived``."""
 
     def take(message: bytes, context: Any) -> bytes:
         number = int.from_bytes(message[:NUMBER_BYTES], "little")

@@ -235,7 +235,7 @@ class Measurement:
         return Pace(barrier=True, start=CommonStart(self.group.comm, self.clock.align()))
 
     def look_for_steps(self, case: Case, combined: Combined | None) -> None:
-        """Keep in mind what a clock that steps back, or has coarse ticks, makes of the times."""
+        """Note the size if its times are below 0; else keep the median, to compare with a tick."""
         if combined is None:
             return
         if min(combined.samples, default=0.0) < 0:

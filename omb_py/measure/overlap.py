@@ -170,10 +170,11 @@ def measure_overlap(
     warmup: int,
     iterating: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Overlap | None:
-    """Return what happens when each rank computes as long as its ``pure`` communication takes.
+    """Return the overlap when each rank computes as long as its communication takes; collective.
 
-    ``plan`` has non-blocking calls. ``tests`` divide the computing, an MPI_Test after each part.
-    The overlap on rank 0, None elsewhere; collective. All iterations are made in ``iterating``.
+    On rank 0; None elsewhere. ``pure`` are the seconds of this rank's iterations without computing.
+    ``plan`` has non-blocking calls; ``tests`` divide the computing, an MPI_Test after each part;
+    ``warmup`` iterations precede those of a pass. All iterations are made in ``iterating``.
 
     The time to compute is the mean of pass 1, and one pass has both the whole and its parts, as in
     osu_iallreduce.c:202-243; the length of each part is that of osu_util_mpi.c:3322-3330.

@@ -51,7 +51,7 @@ def on_part(
     work: Callable[[PartJob], None],
     report: Report | None,
 ) -> None:
-    """Do ``work`` on ascending ``ranks`` of a job while the others sleep; collective.
+    """Call ``work`` on ascending ``ranks`` of a job while the others sleep; collective.
 
     ``report`` is called by ranks that wait. Raises `SharedError` on all ranks if the part agrees on
     a failure.

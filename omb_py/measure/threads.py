@@ -40,7 +40,7 @@ class ThreadLoop(Loop):
 
 
 def together(tasks: Sequence[Callable[[], Any]], enter: Callable[[], None]) -> list[Any]:
-    """Do each task in a thread of its own, after ``enter``, and return the results.
+    """Run each task in a thread of its own, after ``enter``, and return the results.
 
     Raises the first error of a thread at once: the other threads may wait in MPI for messages that
     never come.

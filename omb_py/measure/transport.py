@@ -31,7 +31,7 @@ TYPE_AT, NAME_AT = 40, 84
 
 
 def of_library() -> str:
-    """Return what the MPI library says of its choice: Open MPI's PML, MPICH's device."""
+    """Return the MPI library's word for its transport: Open MPI's PML, MPICH's device."""
     from mpi4py import MPI
 
     version = MPI.Get_library_version()

@@ -341,7 +341,7 @@ class _Run:
         self.busy[date].append((action, argument))
 
     def when_free(self, rank: _Rank, action: Then, argument: Any, more: float = 0.0) -> None:
-        """Do something once a rank is not busy any more, and ``more`` seconds after that."""
+        """Call ``action`` when a rank is no longer busy, and ``more`` seconds after that."""
         busy, rank.busy = rank.busy, 0.0
         self.delay(busy + more, action, argument)
 

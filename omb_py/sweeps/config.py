@@ -51,7 +51,7 @@ def join(value: object) -> object:
 
 
 def sizes(text: str) -> str:
-    """Check message sizes as ``-m`` or ``--sizes`` take them."""
+    """Return message sizes unchanged; raise `ValueError` if neither -m nor --sizes takes them."""
     try:
         _ = size_range(text) if ":" in text else size_list(text)
     except ValueError as error:

@@ -519,7 +519,11 @@ def sized(
 def sizes_of(
     benchmark: str, settings: tuple[Setting, ...], asked: str | None, ranks: int
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return `planned_sizes` of points, which depend on neither their buffer nor their binding."""
+    """Return the bytes of the messages of points, and words for sizes that are left out.
+
+    ``asked`` is the key sizes, None for the benchmark's own. They depend on neither buffer nor
+    binding, so that many points share an answer. Raises `UsageError` as `planned_sizes` does.
+    """
     found = target(benchmark)
     words = [word for setting in settings for word in setting.words()]
     words += [f"--file={DATA}"] if "file" in found.options else []

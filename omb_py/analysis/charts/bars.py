@@ -376,7 +376,10 @@ def scales(rows: pd.DataFrame, value: str) -> bool:
 
 
 def phases(rows: pd.DataFrame) -> Iterator[tuple[object, ...]]:
-    """Yield a bar for each line and number of ranks, made of the phases."""
+    """Yield the segments (`SEGMENT`) of a bar for each line and number of ranks: its phases.
+
+    Each begins where the one before it ends, in percent of the time; empty ones are left out.
+    """
     several = rows["line"].nunique() > 1
     for row in rows.to_dict("records"):
         ranks = count(row["ranks"], "rank")

@@ -59,7 +59,11 @@ def text(chart: Chart, width: int, height: int, colored: bool = False) -> str:
 
 
 def plot(panel: pd.DataFrame, x: str, measure: Measure, size: tuple[int, int]) -> str:
-    """Draw axes with lines in ``size`` columns and lines; axes are as in other figures."""
+    """Return axes with the lines of a ``panel``, in ``size`` columns and lines of text.
+
+    ``x`` is ``bytes`` or ``ranks``. Values that are not above 0 are left out, but for percent: all
+    other axes are logarithmic, as in figures.
+    """
     shown = panel[(panel["value"] > 0) | (measure.unit == "%")]
     if shown.empty:
         return "(nothing above 0 to draw on a logarithmic axis)"

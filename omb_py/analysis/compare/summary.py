@@ -207,7 +207,7 @@ def interval(low: float, high: float, rounding: float) -> str:
 
 
 def number(ratio: float, rounding: float) -> str:
-    """Write a ratio with the digits that its rounding leaves, as a table has it."""
+    """Return a ratio as a table has it: `factor` without the ``x``, of the same ``rounding``."""
     return factor(ratio, rounding).removesuffix("x")
 
 
@@ -431,7 +431,7 @@ def beyond(points: pd.DataFrame, allowed: float) -> tuple[Beyond, ...]:
 
 
 def cells_of(points: pd.DataFrame) -> list[Cells]:
-    """Return what the others' rows of each point have in common."""
+    """Return the columns of the other side of each point, by the names of a row."""
     names = {name: name for name in ("bytes", *EXPERIMENT)}
     names |= {f"other_{name}": name for name in CONFIGURATION}
     return cells(points[list(names)].rename(columns=names))

@@ -194,10 +194,11 @@ def ranges(points: Points) -> list[tuple[float, float]]:
 
 
 def range_costs(points: Points, sizes: Array, places: NDArray[np.int64]) -> Array:
-    """Return the sum of the squared relative errors between any two places.
+    """Return the misfit of one line from each place to each later one: rows begin, columns end it.
 
-    Infinite if there are too few sizes. Errors are relative to the times themselves, so that one
-    that is much too long spoils no more than its own point.
+    ``places`` are indices into the ``sizes`` (bytes, ascending) where a line may begin or end. The
+    misfit is the sum of the squared errors, infinite if there are too few sizes. Errors are
+    relative to the times themselves, so that one that is much too long spoils only its own point.
     """
     cost = np.full((len(places), len(places)), inf)
     fewest = min(len(sizes), MIN_SIZES)

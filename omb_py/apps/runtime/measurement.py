@@ -172,7 +172,10 @@ class ApplicationMeasurement:
         self._reference: Any = None
 
     def measure(self) -> None:
-        """Do all of it. Raises `ValidationError` if the result is wrong."""
+        """Check the solution, time it and write its rows; collective.
+
+        Raises `ValidationError` if the result is wrong.
+        """
         job = self._job
         self._progress("preparing")
         kernel = self._kernel(self._problem)

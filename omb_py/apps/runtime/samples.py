@@ -24,7 +24,7 @@ P = TypeVar("P", bound=Samples)
 
 
 def weak_scaled(problem: P, ranks: int) -> P:
-    """Return a problem whose samples grow with the ranks."""
+    """Return a problem with ``ranks`` times its samples: as many on each rank as on one alone."""
     return replace(problem, samples=problem.samples * ranks)
 
 

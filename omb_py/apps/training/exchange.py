@@ -245,7 +245,10 @@ Sum = tuple[BoundCall, BoundCall]
 
 
 def summing(team: Team, training: Training, largest: int) -> Callable[[Array], Sum]:
-    """Return what binds the sum of an array of at most ``largest`` elements; collective."""
+    """Return a function that binds the sum of an array over the ranks; collective.
+
+    An array has at most ``largest`` elements.
+    """
     if training.allreduce != LIBRARY:
         return by_algorithm(team, training, largest)
 
@@ -263,7 +266,7 @@ def summing(team: Team, training: Training, largest: int) -> Callable[[Array], S
 
 
 def by_algorithm(team: Team, training: Training, largest: int) -> Callable[[Array], Sum]:
-    """Return what binds a sum by messages of two ranks (`omb_py.benchmarks.algorithms`)."""
+    """Return `summing`'s function for an own algorithm (`omb_py.benchmarks.algorithms`)."""
     nodes = nodes_of(team, training.ranks_per_node)
     # Sums follow each other and share this; two halves of an odd number are one more.
     further = team.array(largest + 1, training.dtype)

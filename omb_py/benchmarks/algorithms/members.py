@@ -32,7 +32,7 @@ class Members:
         return len(self.ranks)
 
     def around(self, distance: int) -> tuple[int, int]:
-        """Return the places so far after this one's and before it, in a ring."""
+        """Return the places ``distance`` after this one and ``distance`` before it, in a ring."""
         return (self.place + distance) % self.number, (self.place - distance) % self.number
 
     def chosen(self, places: Sequence[int]) -> Members:
@@ -66,7 +66,7 @@ class Members:
             yield from self.receive(source, incoming)
 
     def overlap(self, to: int, outgoing: Message, source: int, incoming: Message) -> Iterator[Step]:
-        """Do as `exchange` does, by calls that MPI has persistent forms of."""
+        """Send and receive as `exchange`, by isend and irecv, which have persistent forms."""
         if outgoing.elements and incoming.elements:
             receive = Call("irecv", (incoming,), self.ranks[source], TAG)
             yield Window(((receive, Call("isend", (outgoing,), self.ranks[to], TAG)),))

@@ -99,7 +99,7 @@ class AsyncLoop(Loop):
 
 
 async def call_at_once(action: Callable[[], Any]) -> None:
-    """Do what needs no waiting."""
+    """Make a call that needs no waiting, as a coroutine."""
     action()
 
 

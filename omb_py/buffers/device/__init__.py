@@ -85,7 +85,7 @@ class DeviceBuffer(Buffer):
         return array.view(np.dtype(dtype))
 
     def for_mpi(self, array: Any) -> Any:
-        """Return what a program hands to MPI of an array."""
+        """Return the object that a program hands to MPI for an array."""
         return array
 
     def address(self, array: Any) -> int:

@@ -48,11 +48,11 @@ class Driver(ABC):
         """Make the device of `activate` current in this thread."""
 
     def context(self) -> int | None:
-        """Return what is current in this thread, for `return_to`; None without."""
+        """Return the handle of this thread's current context, for `return_to`; None without one."""
         return None
 
     def return_to(self, context: int) -> None:  # noqa: B027
-        """Make current what was so before `activate`."""
+        """Make a ``context`` of `context` current in this thread again."""
 
     @abstractmethod
     def cache_size(self, number: int) -> int:

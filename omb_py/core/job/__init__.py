@@ -451,7 +451,7 @@ class Job(ABC):
 
 
 def right_launcher() -> str:
-    """Return what starts ranks that find each other."""
+    """Return the words of an error for the launcher whose ranks find each other."""
     text = f"use the mpiexec that belongs to mpi4py's library, {mpi.name()}"
     if "SLURM_PROCID" in os.environ:
         text += ", or srun --mpi=pmix (srun --mpi=list names others; of a sweep launcher_options)"

@@ -108,7 +108,10 @@ class TorchJob(Job):
         return gathered
 
     def _finish(self, start: Callable[..., Any], *arguments: Any) -> None:
-        """Do what gloo starts; if another rank is gone, torchrun ends this one, or it does."""
+        """Start an operation of gloo and wait for it; end this rank if another one is gone.
+
+        Torchrun may be faster.
+        """
         try:
             start(*arguments).wait()
         except RuntimeError:

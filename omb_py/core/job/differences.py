@@ -13,7 +13,7 @@ LONGEST = 60
 
 
 def difference(job: Job, launched: Mapping[str, tuple[Any, ...]]) -> str:
-    """Return what the lowest rank with other values than rank 0 has otherwise; collective.
+    """Return a sentence on the lowest rank with other values than rank 0; collective.
 
     ``launched`` are this rank's values by the names of options, on some ranks not the same.
     """

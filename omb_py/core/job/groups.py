@@ -243,7 +243,7 @@ class GroupJob(MPIJob):
         self.agree(None)
 
     def phase(self, work: Callable[[], Any], alive: Callable[[int, int], object] | None) -> None:
-        """Do ``work``, except in a rank of no group, and wait for all ranks; collective.
+        """Call ``work``, except in a rank of no group, and wait for all ranks; collective.
 
         ``alive`` is called while this rank waits. Raises `SharedError` on all ranks if one has
         failed.

@@ -87,7 +87,11 @@ def unit_of(value: float, steps: Steps) -> tuple[float, str]:
 
 
 def number(value: float | None) -> str:
-    """Return a number in words; a dash if it is not known."""
+    """Return a whole number with blanks between thousands; a dash for None.
+
+    >>> number(1234567.2), number(None)
+    ('1 234 567', '-')
+    """
     return "-" if value is None else f"{round(value):,}".replace(",", " ")
 
 

@@ -147,7 +147,11 @@ class ImbRun:
 
 
 def describe(run: ImbRun, name: str, above: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns that all rows of a table share: benchmark, ranks, and options."""
+    """Return the columns that all rows of a table share: benchmark, ranks, and options.
+
+    ``name`` is IMB's of the benchmark, in lower case; ``above`` what the lines before the table
+    state: the ``ranks`` of a group, its ``groups``, ``mode``, ``threads`` and ``window``.
+    """
     groups, mode, threads = above.get("groups", 1), above.get("mode"), above.get("threads")
     multi = "multi_" if groups > 1 else ""
     row = {"run": run.name, "suite": run.suite, "mpi": run.mpi, "binding": "C"} | {
@@ -171,7 +175,10 @@ def describe(run: ImbRun, name: str, above: dict[str, Any]) -> dict[str, Any]:
 
 
 def elements(run: ImbRun, name: str) -> dict[str, Any]:
-    """Return the element type, if the header names one: MPI_BYTE does not count."""
+    """Return the columns of the element type that the run's heading states for a benchmark.
+
+    Empty for MPI_BYTE, which names no element, and for benchmarks without data.
+    """
     if "barrier" in name or name == "window":
         return {}
     adds = {name, name.removesuffix("_pure").removeprefix("i")} & REDUCED

@@ -329,7 +329,11 @@ def _last_seen(one: RankSnapshot) -> str:
 
 
 def held_up(snapshot: Snapshot, found: Waiting, stale_after_s: float) -> Iterator[MonitorFinding]:
-    """Yield ranks that wait, by those that this comes from in the end."""
+    """Yield ranks that wait, by those that they all wait for in the end.
+
+    Ranks that wait in a circle, or for any rank, are left out: others find them. A rank that wrote
+    nothing for ``stale_after_s`` seconds is called silent.
+    """
     in_circles = {rank for circle in found.circles for rank in circle}
     groups: dict[frozenset[int], list[RankWait]] = defaultdict(list)
     for rank, roots in found.roots.items():

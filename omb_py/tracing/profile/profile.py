@@ -113,7 +113,10 @@ class Profile:
 
 
 def extremes_of(members: Iterable[RankProfile]) -> Extremes:
-    """Return the extremes of these ranks."""
+    """Return which of these ranks communicate least, as long as the median, and longest; and so on.
+
+    Values that are not known are left out; None where none is.
+    """
     members = tuple(members)
     communication = ranked((member.communication_s, member.rank) for member in members)
     elapsed = ranked((member.elapsed_s, member.rank) for member in members)
