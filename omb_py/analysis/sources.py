@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 import pandas as pd
@@ -64,25 +64,41 @@ def label_sources(
         return rows, notes
     argument = rows["file"].map(argument_of(rows["file"].dropna().unique(), arguments))
     if names:
-        labels = argument.map(dict(zip(arguments, names, strict=True)))
-        in_folder = rows["source"].notna() & (
-            rows["file"] != argument.map(lambda path: str(PurePath(path)))
-        )
-        labels = labels.where(~in_folder, labels.str.cat(rows["source"].astype(object), ", "))
-        return rows.assign(source=labels.where(labels.notna(), rows["source"])), []
+        return label_named(rows, argument, dict(zip(arguments, names, strict=True))), []
+    rows, more = label_arguments(rows, argument, short_names(arguments))
+    return rows, [*notes, *more]
+
+
+def label_named(rows: pd.DataFrame, argument: pd.Series, names: Mapping[str, str]) -> pd.DataFrame:
+    """Return rows whose ``source`` is the name of their ``argument``.
+
+    Files of a folder that `label_unsaid` keeps apart have their own name behind it.
+    """
+    labels = argument.map(names)
+    in_folder = rows["source"].notna() & (
+        rows["file"] != argument.map(lambda path: str(PurePath(path)))
+    )
+    labels = labels.where(~in_folder, labels.str.cat(rows["source"].astype(object), ", "))
+    return rows.assign(source=labels.where(labels.notna(), rows["source"]))
+
+
+def label_arguments(
+    rows: pd.DataFrame, argument: pd.Series, names: Mapping[str, str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return rows whose ``source`` is the name of their ``argument`` if several have a benchmark
+    with the same configuration and size, and notes."""
     several = alike(rows, argument, "bytes") > 1
     repeated = rows["benchmark"].isin(rows.loc[several, "benchmark"].unique())
     labeled = repeated & rows["source"].isna()
     if not labeled.any():
-        return rows, notes
-    labels = argument.map(short_names(arguments))
-    names = list(dict.fromkeys(labels[labeled].dropna()))
-    notes.append(
-        f"{len(names)} files or folders have the same benchmarks, measured in the same way, so "
-        f"they are side by side: {first_of(names, MAX_FILES)}; if they are repeated runs, give "
+        return rows, []
+    labels = argument.map(names)
+    shown = list(dict.fromkeys(labels[labeled].dropna()))
+    return rows.assign(source=rows["source"].where(~labeled, labels)), [
+        f"{len(shown)} files or folders have the same benchmarks, measured in the same way, so "
+        f"they are side by side: {first_of(shown, MAX_FILES)}; if they are repeated runs, give "
         "each the same --name"
-    )
-    return rows.assign(source=rows["source"].where(~labeled, labels)), notes
+    ]
 
 
 def alike(rows: pd.DataFrame, of: pd.Series, *more: str) -> pd.Series:

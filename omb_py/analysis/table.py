@@ -346,20 +346,31 @@ def found_in(folder: Path, problems: list[Problem]) -> Iterator[Path]:
             if path.is_symlink():
                 why = "a link to a folder is not followed, name the folder itself"
                 left_out(path, why, lost=not path.resolve().is_relative_to(folder.resolve()))
-        if any(name.endswith(RECORD) for name in files):
-            files[:] = [name for name in files if not OF_PROFILE.fullmatch(name)]
-        files[:] = [name for name in files if not NO_RESULTS.fullmatch(name)]
-        for path in [Path(where, name) for name in sorted(files) if not name.startswith(".")]:
-            suffixes = [one for one in path.suffixes if one not in COMPRESSED]
-            suffixes = [one for one in suffixes if not one[1:].isdigit()]  # of a rotated log
-            wanted = suffixes[-1:] and suffixes[-1] in SUFFIXES and not is_samples(path)
-            if wanted and path.is_file():
+        of_profile = any(name.endswith(RECORD) for name in files)
+        for path in [Path(where, name) for name in sorted(files)]:
+            others = NO_RESULTS.fullmatch(path.name) or path.name.startswith(".")
+            if others or (of_profile and OF_PROFILE.fullmatch(path.name)):
+                continue
+            if why := why_unread(path):
+                left_out(path, why)
+            elif has_known_end(path):
                 yield path
-            elif wanted:
-                left_out(path, "it is no regular file" if path.exists() else "a link to nothing")
-            elif path.is_file() and has_marks(path):
-                known = ", ".join(SUFFIXES)
-                left_out(path, f"it holds results, but does not end in {known}: name it itself")
+
+
+def has_known_end(path: Path) -> bool:
+    """Return whether a name ends as those of results, compressed or rotated ones among them."""
+    suffixes = [one for one in path.suffixes if one not in COMPRESSED and not one[1:].isdigit()]
+    return bool(suffixes) and suffixes[-1] in SUFFIXES and not is_samples(path)
+
+
+def why_unread(path: Path) -> str:
+    """Return why a file that looks like results is not read; empty if it is, or has none."""
+    if has_known_end(path):
+        exists = "it is no regular file" if path.exists() else "a link to nothing"
+        return "" if path.is_file() else exists
+    if path.is_file() and has_marks(path):
+        return f"it holds results, but does not end in {', '.join(SUFFIXES)}: name it itself"
+    return ""
 
 
 def record_of(names: Container[str]) -> type[Any]:
