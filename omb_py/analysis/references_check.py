@@ -413,7 +413,7 @@ def judged(
 
 
 def sheet(checked: Checked) -> Sheet:
-    """Return what was checked as a table for people."""
+    """Return the table of the checked points, for people."""
     lines = checked.lines
     there = checked.measured.drop(columns="source")
     names = telling(lines)

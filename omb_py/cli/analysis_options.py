@@ -155,6 +155,16 @@ def read(
     return replace(results, rows=rows, overhead=overhead, pairs=pairs, notes=tuple(notes))
 
 
+def read_to_judge(
+    paths: Sequence[str], where: Iterable[str], assume: Iterable[str], command: str
+) -> tuple[Results, list[str]]:
+    """Return results of benchmarks (`read`), and what no gate passes over: what was lost, and what
+    cannot be."""
+    results = read(paths, where, assume)
+    note_others(results, command)
+    return results, [*results.lost, *note_doubts(results)]
+
+
 def note_problems(problems: Sequence[object]) -> None:
     """Print the first problems with files, and how many more there are; alike ones are one."""
     alike: dict[str, list[object]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,8 @@ import click
 
 from omb_py.cli.analysis_options import (
     input_options,
-    note_doubts,
-    note_others,
     output_options,
-    read,
+    read_to_judge,
     refuse_options,
 )
 from omb_py.cli.confirm import confirm_options, confirmed, refuse_without_jobs
@@ -23,6 +21,10 @@ from omb_py.core.text.words import count
 from omb_py.options.types import PERCENTAGE
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from omb_py.analysis.references_check import Checked
+    from omb_py.analysis.table import Results
     from omb_py.core.text.tables import Target
 
 expected_option = click.option(
@@ -81,44 +83,25 @@ def command(
     Exit code 4: a value is worse than allowed; 7: a limit could not be judged, or there is none.
     """
     with needing("analysis"):
-        import pandas as pd
-
-        from omb_py.analysis import references, references_check, references_learned
-        from omb_py.analysis.conclusion import facts as facts_of
-        from omb_py.analysis.failures import only_first
-        from omb_py.analysis.hosts import refuse_mixture
-        from omb_py.analysis.values import value_column
+        from omb_py.analysis import references, references_check
         from omb_py.core.text import tables
 
     if expected is None and update is None and len(paths) > 1:
         *paths, expected = paths
     if (expected is None) == (update is None):
         raise UsageError("name --expected, the references to check against, or --update")
-    if update is not None:
+    name = system or Path(expected or update or "").stem
+    if expected is None:
         if to.path is not None:
             raise UsageError("--output is the table of --expected: leave it out with --update")
         unused = ("confirm", "again", "launcher", "timeout", "keep", "tolerance", "kind")
         refuse_options(unused, "is about --expected: leave it out with --update")
         written = tables.target(update, None, ctx.params["force"], ("csv", "json"))
-    refuse_without_jobs(values["confirm"] is not None)
-    known = None if expected is None else references.load(expected, system)
-    results = read(paths, where, assume)
-    if known is not None:
-        known = references.asked(known, where)
-    note_others(results, "check")
-    lost = [*results.lost, *note_doubts(results)]
-    name = system or Path(expected or update or "").stem
-    if known is None:
-        refuse_mixture(value_column(results.rows, statistic), results.runs)
-        made = references_learned.from_runs(results.rows, name, statistic)
-        references.save(made, written)
-        allowed = made[["low", "high"]].abs().stack()
-        click.echo(
-            f"{update}: {count(len(made), 'reference')}, tolerances {allowed.min():.1%} to "
-            f"{allowed.max():.1%}"
-        )
-        click.echo("\n".join(references_learned.sensitivity(made)))
+        results, _ = read_to_judge(paths, where, assume, "check")
+        click.echo(update_references(results, written, name, statistic))
         return
+    refuse_without_jobs(values["confirm"] is not None)
+    known = references.asked(references.load(expected, system), where)
     judge = partial(
         references_check.check,
         expected=known,
@@ -126,6 +109,42 @@ def command(
         tolerance=tolerance,
         statistic=statistic,
     )
+    results, lost = read_to_judge(paths, where, assume, "check")
+    ctx.exit(judge_results(results, lost, judge, to, values))
+
+
+def update_references(results: Results, written: Target, name: str, statistic: str) -> str:
+    """Write references from results, and return what they are, in words."""
+    from omb_py.analysis import references, references_learned
+    from omb_py.analysis.hosts import refuse_mixture
+    from omb_py.analysis.values import value_column
+
+    refuse_mixture(value_column(results.rows, statistic), results.runs)
+    made = references_learned.from_runs(results.rows, name, statistic)
+    references.save(made, written)
+    allowed = made[["low", "high"]].abs().stack()
+    said = f"{written.path}: {count(len(made), 'reference')}, tolerances {allowed.min():.1%} to "
+    return "\n".join([f"{said}{allowed.max():.1%}", *references_learned.sensitivity(made)])
+
+
+def judge_results(
+    results: Results,
+    lost: Sequence[str],
+    judge: Callable[[pd.DataFrame], Checked],
+    to: Target,
+    values: Mapping[str, Any],
+) -> int:
+    """Write what ``judge`` finds in results, and the conclusion; return the exit code.
+
+    ``values`` are those of `confirm_options`.
+    """
+    import pandas as pd
+
+    from omb_py.analysis import references_check
+    from omb_py.analysis.conclusion import facts as facts_of
+    from omb_py.analysis.failures import only_first
+    from omb_py.core.text import tables
+
     rows = references_check.told_apart(results.rows)
     checked = judge(rows)
     first = only_first("", rows, results.runs, checked.failures, checked.points)
@@ -135,7 +154,7 @@ def command(
         checked = judge(pd.concat([rows, *new], ignore_index=True))
     remarks = [*checked.remarks, *first]
     facts = {
-        "expected": name,
+        "expected": checked.name,
         "tolerance": checked.tolerance,
         **facts_of(conclusion, [conclusion.sentence], remarks),
         "not_confirmed": passed,
@@ -143,4 +162,4 @@ def command(
     tables.write(to, [references_check.sheet(checked)], checked.lines, remarks, facts)
     said = [*(f"NOT CONFIRMED: {one}" for one in passed), *conclusion.lines()]
     click.echo("\n".join(said), err=to.is_for_program)
-    ctx.exit(conclusion.exit_code)
+    return conclusion.exit_code

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from omb_py.cli.analysis_options import (
     input_options,
     name_option,
-    note_doubts,
-    note_others,
     note_transports,
     output_options,
-    read,
+    read_to_judge,
     refuse_options,
 )
 from omb_py.cli.confirm import (
@@ -45,8 +43,11 @@ from omb_py.options.types import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from omb_py.analysis.conclusion import Conclusion
     from omb_py.benchmarks import Benchmark
     from omb_py.sweeps.native import Goal
+
+    Judge: TypeAlias = Callable[..., pd.DataFrame]
 
 FORMATS = ("text", "markdown", "csv", "json", "parquet")
 
@@ -145,16 +146,14 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     omb-py compare --native /opt/omb latency -m 1:65536
     """
     with needing("analysis"):
-        from omb_py.analysis.compare import summary
         from omb_py.analysis.compare.side_by_side import compare
-        from omb_py.analysis.conclusion import facts as facts_of
-        from omb_py.analysis.failures import only_first
-        from omb_py.analysis.hosts import newly_slow
-        from omb_py.analysis.judging import rows_to_judge
-        from omb_py.analysis.sources import numbers_of
-        from omb_py.core.text import tables
 
-    allowed = values["fail_above"]
+    is_native, asks_again = values["native"] is not None, values["confirm"] or values["again"]
+    if (values["fail_above"] is None or values["native"]) and asks_again:
+        raise UsageError("--confirm is for files with --fail-above: leave it out, or name both")
+    refuse_without_jobs(is_native or values["confirm"] is not None)
+    if values["summary"] and values["to"].path is None:
+        refuse_options(["kind"], "is that of the tables: leave out --summary, or name --output")
     judge = partial(
         compare,
         statistic=values["statistic"],
@@ -162,88 +161,111 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         tolerance=values["tolerance"],
         tail=values["tail"],
     )
-    note = ""
-    lost: list[str] = []
-    if (allowed is None or values["native"]) and (values["confirm"] or values["again"]):
-        raise UsageError("--confirm is for files with --fail-above: leave it out, or name both")
-    refuse_without_jobs(values["native"] is not None or values["confirm"] is not None)
-    if values["summary"] and values["to"].path is None:
-        refuse_options(["kind"], "is that of the tables: leave out --summary, or name --output")
-    if values["native"] is None:
-        refuse_options(OF_NATIVE, "is for --native: leave it out with files")
-        rows, names, runs, lost = from_files(values)
-        points = judge(*rows, names=names)
-    else:
-        refuse_options(["assume"], "is for files: leave it out with --native")
-        points, names, note = from_turns(values, judge)
-    conclusion = None
-    remarks = summary.remarks(points)
-    passed: list[str] = []
-    if allowed is not None:
-        tables_read = [] if values["native"] else rows
-        wrong = [one for table in tables_read for one in rows_to_judge(table)[1]]
-        for table, name in list(zip(tables_read, names, strict=False))[1:]:
-            lost += [f"{name}: {one}" for one in newly_slow(tables_read[0], table, allowed)]
-            own = points[points["other"] == name]
-            whole = not own["verdict"].isin(summary.MISSING).any()
-            if whole and numbers_of(table) <= numbers_of(tables_read[0]):
-                lost.append(f"{name}: all of its runs are in {names[0]}, too: nothing was compared")
-        conclusion = summary.conclusion(points, allowed, wrong, lost)
-        if conclusion.undecided:
-            remarks += summary.advice(points, allowed)
-    if conclusion is not None and values["native"] is None:
-        tables_of = dict(zip(names, rows, strict=True))
-        for name, members in points.groupby("other", sort=False):
-            judged = summary.cells_of(members[members["slowdown"].notna()])
-            remarks += only_first(name, tables_of[name], runs, conclusion.failed, judged)
-        failures, passed, _ = confirmed(values, conclusion.failed, tables_of, runs)
-        conclusion = replace(conclusion, failed=tuple(failures))
-    to = values["to"]
-    said = summary.sentences(points).values()
-    facts = {
-        "base": names[0],
+    found = (compare_with_native if is_native else compare_files)(values, judge)
+    ctx.exit(write_comparison(found, values))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Compared points, their ``base``, and a conclusion if a limit was asked.
+
+    ``passed`` are failures that were not confirmed, ``note`` is the precision of rounds.
+    """
+
+    points: pd.DataFrame
+    base: str
+    conclusion: Conclusion | None
+    remarks: list[str]
+    passed: Sequence[str] = ()
+    note: str = ""
+
+
+def compare_files(values: dict[str, Any], judge: Judge) -> Compared:
+    """Compare results in files; failures are measured again if ``--confirm`` asks for it."""
+    from omb_py.analysis.compare import summary
+    from omb_py.analysis.failures import only_first
+    from omb_py.analysis.hosts import newly_slow
+    from omb_py.analysis.judging import rows_to_judge
+    from omb_py.analysis.sources import numbers_of
+
+    refuse_options(OF_NATIVE, "is for --native: leave it out with files")
+    tables, runs, lost = from_files(values)
+    base, *others = tables
+    points, allowed = judge(*tables.values(), names=list(tables)), values["fail_above"]
+    if allowed is None:
+        return Compared(points, base, None, summary.remarks(points))
+    for name in others:
+        lost += [f"{name}: {one}" for one in newly_slow(tables[base], tables[name], allowed)]
+        own = points[points["other"] == name]
+        whole = not own["verdict"].isin(summary.MISSING).any()
+        if whole and numbers_of(tables[name]) <= numbers_of(tables[base]):
+            lost.append(f"{name}: all of its runs are in {base}, too: nothing was compared")
+    wrong = [one for table in tables.values() for one in rows_to_judge(table)[1]]
+    conclusion = summary.conclusion(points, allowed, wrong, lost)
+    remarks = summary.remarks(points, allowed)
+    for name, members in points.groupby("other", sort=False):
+        judged = summary.cells_of(members[members["slowdown"].notna()])
+        remarks += only_first(name, tables[name], runs, conclusion.failed, judged)
+    failures, passed, _ = confirmed(values, conclusion.failed, tables, runs)
+    return Compared(points, base, replace(conclusion, failed=tuple(failures)), remarks, passed)
+
+
+def compare_with_native(values: dict[str, Any], judge: Judge) -> Compared:
+    """Compare omb-py with native OMB, run alternately."""
+    from omb_py.analysis.compare import summary
+
+    refuse_options(["assume"], "is for files: leave it out with --native")
+    points, names, note = from_turns(values, judge)
+    allowed = values["fail_above"]
+    conclusion = None if allowed is None else summary.conclusion(points, allowed)
+    return Compared(points, names[0], conclusion, summary.remarks(points, allowed), (), note)
+
+
+def write_comparison(found: Compared, values: dict[str, Any]) -> int:
+    """Write tables, verdicts and the conclusion; return the exit code."""
+    from omb_py.analysis.compare import summary
+    from omb_py.analysis.conclusion import facts as facts_of
+    from omb_py.core.text import tables
+
+    points, to, verdicts = found.points, values["to"], summary.sentences(found.points)
+    facts: dict[str, Any] = {
+        "base": found.base,
         "pairs": tables.records(summary.summary(points)),
-        **facts_of(conclusion, said, remarks),
-        "not_confirmed": passed,
+        **facts_of(found.conclusion, verdicts.values(), found.remarks),
+        "not_confirmed": found.passed,
     }
     if not values["summary"] or to.path is not None:
-        made = summary.sheets(points, names[0])
-        tables.write(to, made, points, summary.endings(points, names[0]), facts)
-    lines = ["", *said, *(f"Note: {one}" for one in remarks)]
-    lines += [f"NOT CONFIRMED: {one}" for one in passed]
-    lines += [] if conclusion is None else conclusion.lines()
-    click.echo("\n".join([*lines, *filter(None, [note])]), err=to.is_for_program)
-    ctx.exit(0 if conclusion is None else conclusion.exit_code)
+        made = summary.sheets(points, found.base)
+        tables.write(to, made, points, summary.endings(points, found.base), facts)
+    said = ["", *verdicts.values(), *(f"Note: {one}" for one in found.remarks)]
+    said += [f"NOT CONFIRMED: {one}" for one in found.passed]
+    said += [] if found.conclusion is None else found.conclusion.lines()
+    click.echo("\n".join([*said, *filter(None, [found.note])]), err=to.is_for_program)
+    return 0 if found.conclusion is None else found.conclusion.exit_code
 
 
 def from_files(
     values: dict[str, Any],
-) -> tuple[list[pd.DataFrame], list[str], dict[str, Mapping[str, str]], list[str]]:
-    """The rows of each argument, its name, the metadata of all runs, and what was lost."""
+) -> tuple[dict[str, pd.DataFrame], dict[str, Mapping[str, str]], list[str]]:
+    """Return the rows of each argument by its name, the metadata of all runs, and what was lost."""
     from omb_py.analysis.compare.side_by_side import names_of
 
     paths = values["arguments"]
     if len(paths) < 2:
         raise UsageError("name a BASE and at least one OTHER: two files or folders of results")
-    names = names_of(paths, values["names"])
-    tables = []
-    runs: dict[str, Mapping[str, str]] = {}
     by_name = {}
     lost: list[str] = []
-    for path, name in zip(paths, names, strict=True):
-        results = read([path], values["where"], values["assume"])
-        note_others(results, "compare")
-        lost += [*results.lost, *note_doubts(results)]
-        tables.append(results.rows)
-        runs |= results.runs
-        by_name[name] = results.runs
-    note_transports(by_name)
-    return tables, names, runs, lost
+    for path, name in zip(paths, names_of(paths, values["names"]), strict=True):
+        words = [path], values["where"], values["assume"]
+        by_name[name], more = read_to_judge(*words, "compare")
+        lost += more
+    runs = {name: results.runs for name, results in by_name.items()}
+    note_transports(runs)
+    every = {run: data for own in runs.values() for run, data in own.items()}
+    return {name: results.rows for name, results in by_name.items()}, every, lost
 
 
-def from_turns(
-    values: dict[str, Any], judge: Callable[..., pd.DataFrame]
-) -> tuple[pd.DataFrame, list[str], str]:
+def from_turns(values: dict[str, Any], judge: Judge) -> tuple[pd.DataFrame, list[str], str]:
     """Run native OMB and omb-py alternately; return their comparison, their names, and the
     precision.
 

@@ -295,8 +295,11 @@ def whole(row: Mapping[Any, Any], margin: float = nan, what: str = "sizes") -> s
     return f"{words} ({', '.join(parts)})" if parts else words
 
 
-def remarks(points: pd.DataFrame) -> list[str]:
-    """Sentences about how far the verdicts carry: few launches, or launches that differ much."""
+def remarks(points: pd.DataFrame, allowed: float | None = None) -> list[str]:
+    """Return sentences about how far the verdicts carry: few launches, or ones that differ much.
+
+    With a limit, how many launches would decide what `conclusion` leaves open (`advice`).
+    """
     found = [text for noise, text in TOO_FEW.items() if (points["noise"] == noise).any()]
     if wide := int(((points["verdict"] == UNCLEAR) & points["ratio_low"].notna()).sum()):
         words = count(wide, "point")
@@ -307,7 +310,7 @@ def remarks(points: pd.DataFrame) -> list[str]:
         found.append(
             f"repeated runs of a point differ by {percent(spread)} (standard deviation){much}"
         )
-    return found
+    return found + ([] if allowed is None else advice(points, allowed))
 
 
 def conclusion(
