@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 REDUCING = ("allreduce", "reduce", "reduce_scatter")
-BETWEEN_TWO = "send recv isend irecv sendrecv".split()
 COLLECTIVES = (
     *"allgather allgatherv alltoall alltoallv barrier bcast gather gatherv scatter".split(),
     *REDUCING,
 )
-ANSWERS = dict(zip(BETWEEN_TWO, "recv send irecv isend sendrecv".split(), strict=True))
+ANSWERS = {"send": "recv", "recv": "send", "isend": "irecv", "irecv": "isend"}
+ANSWERS["sendrecv"] = "sendrecv"
 """Calls between two ranks, and what the partner makes of each."""
 
 COMPLETED = ("isend", "irecv")

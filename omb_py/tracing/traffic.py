@@ -137,32 +137,39 @@ def requested_traffic(
 ) -> dict[Kind, Requested]:
     """Return all that the ranks asked for; ranks with the same leader share a host."""
     found: dict[Kind, Requested] = {}
-    alone = len(set(leaders.values())) == 1
     for record in records:
-        communicators = record.communicators
-        for cell in record.cells:
-            routine, peer = record.name(int(cell["routine"])), int(cell["peer"])
-            nbytes, size = int(sent_bytes(routine, max(0, int(cell["nbytes"])))), 1
-            between: int | None = nbytes
-            kind = KINDS.get(role(routine))
-            if begins_collective(routine):
-                communicator = communicators.get(int(cell["communicator"]))
-                size = communicator.size if communicator is not None else record.ranks
-                kind = (routine, size, int(cell["bin"])) if size > 1 else None
-                between = 0 if alone else None  # the library chooses who sends to whom
-            elif peer == NOBODY or (kind == WINDOWS and not nbytes):
-                continue
-            elif leaders.get(record.rank, -1) == leaders.get(peer, -1):
-                between = 0
-            if kind is None or prepares(routine):
-                continue  # it sends nothing, or not until it is started
+        for kind, calls, nbytes, between in asked_by(record, leaders):
             one = found.setdefault(kind, Requested())
-            one.calls += int(cell["calls"]) / size
+            one.calls += calls
             one.nbytes += nbytes
             if one.between is not None:
                 one.between = None if between is None else one.between + between
     collectives = sorted(found.keys() - {SENDS, WINDOWS}, key=lambda kind: -found[kind].nbytes)
     return {kind: found[kind] for kind in (SENDS, WINDOWS, *collectives) if kind in found}
+
+
+def asked_by(
+    record: RankRecord, leaders: dict[int, int]
+) -> Iterator[tuple[Kind, float, int, int | None]]:
+    """Yield what a rank asked for: its kind, calls, bytes, and bytes to other hosts if known.
+
+    A collective call of n ranks is 1 / n of a call on each. Left out are calls that send nothing,
+    or not until they are started.
+    """
+    communicators, alone = record.communicators, len(set(leaders.values())) == 1
+    for cell in record.cells:
+        routine, calls = record.name(int(cell["routine"])), int(cell["calls"])
+        nbytes, peer = int(sent_bytes(routine, max(0, int(cell["nbytes"])))), int(cell["peer"])
+        kind = KINDS.get(role(routine))
+        if begins_collective(routine):
+            communicator = communicators.get(int(cell["communicator"]))
+            size = communicator.size if communicator is not None else record.ranks
+            if size > 1:  # the library chooses who sends to whom
+                place = routine, size, int(cell["bin"])
+                yield place, calls / size, nbytes, 0 if alone else None
+        elif kind and not prepares(routine) and peer != NOBODY and (nbytes or kind == SENDS):
+            here = leaders.get(record.rank, -1) == leaders.get(peer, -1)
+            yield kind, calls, nbytes, 0 if here else nbytes
 
 
 COLUMNS = (

@@ -50,19 +50,19 @@ ON_HOST = rf"(?P<seconds>{TIME}{{4}})\s+(?P<MiB>\d{{1,12}}\.\d\d)(?:{SWITCHES})?
 OLDER = rf"(?P<seconds>{TIME}{{3}})\s+(?P<KiB>\d{{1,15}}){SWITCHES}"
 """Of an older mpitrace: without a host and the system's time."""
 
-HEADS = (
-    (SIZES, SIZE),
-    (ROUTINES, ROUTINE),
-    *(
-        (re.compile(rf"taskid\s+{names}comm\(s\)\s.*"), re.compile(row))
+HEADS: dict[re.Pattern[str], re.Pattern[str] | None] = {
+    SIZES: SIZE,
+    ROUTINES: ROUTINE,
+    **{
+        re.compile(rf"taskid\s+{names}comm\(s\)\s.*"): re.compile(row)
         for names, row in (
             ("", RANK + OLDER),
             (r"host(?:name)?\s+", rf"{RANK}\s+(?P<host>\S+){ON_HOST}"),
             (r"host(?:name)?\s+cpu\s+", rf"{RANK}\s+(?P<host>\S+)\s+-?\d{{1,9}}{ON_HOST}"),
         )
-    ),
-    (re.compile(""), None),
-)
+    },
+    re.compile(""): None,
+}
 """Lines above tables, with the rows below them; an empty line has none."""
 
 RULE = re.compile(r"-{5,}")
@@ -137,9 +137,11 @@ def parse(source: Source, path: str) -> RankFile:
     found = _Found()
     lines = list(source)
     torn = lines.pop() if source.torn is not None else ""
-    for number, line in enumerate(lines, 1):
-        if not found.take(line.strip(), number):
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if found.ranks and BEGINNING.fullmatch(line):
+            found.notes.append(f"another profile begins in line {number} and is left out")
             break
+        found.take(line, number)
     if torn.strip():
         found.notes.append(f"line {len(lines) + 1} has no end and is left out")
     return found.file(path)
@@ -168,30 +170,34 @@ class _Found:
     begun: bool = False
     skipped: set[re.Pattern[str]] = field(default_factory=set)
 
-    def take(self, line: str, number: int) -> bool:
-        """Take a line; False where another profile begins."""
-        if match := BEGINNING.fullmatch(line):
-            if self.ranks:
-                self.notes.append(f"another profile begins in line {number} and is left out")
-                return False
-            self.rank, self.ranks = int(match[1]), int(match[2])
-        elif match := PARTS.fullmatch(line):
-            parts = "each size of communicators" if match[1] else "communication on a node"
-            note = f"its tables for {parts} are left out"
-            self.notes += [] if note in self.notes else [note]
-            self.skipped |= {ROUTINE} if match[1] else {ROUTINE, SIZE}  # a node has its own sizes
-        elif heads := [(match, rows) for form, rows in HEADS if (match := form.fullmatch(line))]:
-            ((head, rows),) = heads
-            self.table, self.begun = None if rows in self.skipped else rows, False
-            self.routine = head[1] if rows is SIZE else ""
-        elif RULE.fullmatch(line):
-            self.table = self.table if self.table is ROUTINE and not self.begun else None
-            self.begun = True
-        elif self.table is not None:
+    def take(self, line: str, number: int) -> None:
+        """Take a line: it is one of `LINES`, a row of the table that is open, or a total."""
+        for form, handle in LINES:
+            if match := form.fullmatch(line):
+                handle(self, match)
+                return
+        if self.table is not None:
             self._row(line, number)
         else:
             self._total(line)
-        return True
+
+    def _beginning(self, match: re.Match[str]) -> None:
+        self.rank, self.ranks = int(match[1]), int(match[2])
+
+    def _part(self, match: re.Match[str]) -> None:
+        parts = "each size of communicators" if match[1] else "communication on a node"
+        note = f"its tables for {parts} are left out"
+        self.notes += [] if note in self.notes else [note]
+        self.skipped |= {ROUTINE} if match[1] else {ROUTINE, SIZE}  # a node has its own sizes
+
+    def _head(self, match: re.Match[str]) -> None:
+        rows = HEADS[match.re]
+        self.table, self.begun = None if rows in self.skipped else rows, False
+        self.routine = match[1] if rows is SIZE else ""
+
+    def _rule(self, match: re.Match[str]) -> None:
+        self.table = self.table if self.table is ROUTINE and not self.begun else None
+        self.begun = True
 
     def _row(self, line: str, number: int) -> None:
         assert self.table is not None
@@ -268,6 +274,15 @@ class _Found:
             if sized != row.calls and (sized or row.nbytes):
                 known = f"sizes are known for {sized} of {row.calls} calls of {row.routine}"
                 yield f"{known}: the others have their mean" if sized < row.calls else known
+
+
+LINES = (
+    (BEGINNING, _Found._beginning),
+    (PARTS, _Found._part),
+    *((form, _Found._head) for form in HEADS),
+    (RULE, _Found._rule),
+)
+"""The lines between the rows of tables, of which a line is one at most, and what takes them."""
 
 
 def _cell(row: RoutineRow, bin: int | None) -> CallStats:

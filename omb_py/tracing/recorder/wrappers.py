@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from omb_py.tracing.recorder.wrapped_routines import (
     COLLECTIVES,
     COMMUNICATORS,
+    COUNTED,
     FILES,
+    MESSAGE,
     NONBLOCKING_FILES,
     ONE_SIDED,
     OTHERS,
@@ -32,8 +34,6 @@ HAND_WRITTEN = (
 ).split()
 """Recorded by wrappers that stand in ``recorder_wrappers.c``; all versions of MPI have them."""
 
-BEGUN = "begun(&call, *request);"
-PREPARES = "call.prepares = true;"
 PROBES = "probes(&call, comm, source);"
 
 
@@ -112,30 +112,29 @@ def _made(routine: str, parameters: str, *snippets: str) -> Wrapper:
     return Wrapper(routine, tuple(parameters.split()), *snippets)
 
 
-def _prepared(collective: bool = False) -> str:
-    return f"prepared(&call, *request, {str(collective).lower()});"
+def _operation(
+    routine: str, parameters: str, before: str, after: str, collective: bool = False
+) -> Wrapper:
+    """Return a routine of an operation that it prepares, begins or makes, by its parameters."""
+    if routine.endswith("_init"):
+        after += f"prepared(&call, *request, {str(collective).lower()});"
+        return _made(routine, parameters, f"call.prepares = true;{before}", after)
+    begun = "begun(&call, *request);" if "request" in parameters else ""
+    return _made(routine, parameters, before, after + begun)
 
 
 def _sends() -> Iterator[Wrapper]:
-    sends = "sends(&call, comm, dest, tag);"
     for name, (parameters, nbytes) in SENDS.items():
         after = f"call.half.nbytes = dest == MPI_PROC_NULL ? 0 : {nbytes};"
-        if name.endswith("_init"):
-            yield _made(name, parameters, PREPARES + sends, after + _prepared())
-        elif "request" in parameters:
-            yield _made(name, parameters, sends, after + BEGUN)
-        else:
-            yield _made(name, parameters, sends, after)
+        yield _operation(name, parameters, "sends(&call, comm, dest, tag);", after)
 
 
 def _receives() -> Iterator[Wrapper]:
     receives = "receives(&call, comm, source, tag);"
     for name, (parameters, nbytes) in RECEIVES.items():
-        after = f"call.half.nbytes = source == MPI_PROC_NULL ? 0 : {nbytes};"
-        if name.endswith("_init"):
-            yield _made(name, parameters, PREPARES + receives, after + _prepared())
-        elif "request" in parameters:
-            yield _made(name, parameters, receives, after + BEGUN)
+        if "request" in parameters:
+            after = f"call.half.nbytes = source == MPI_PROC_NULL ? 0 : {nbytes};"
+            yield _operation(name, parameters, receives, after)
         else:
             status = "need_status(&call, &call.half, &status, &own);"
             after = f"half_received(&call, &call.half, source, status, {nbytes});"
@@ -148,46 +147,29 @@ def _receives() -> Iterator[Wrapper]:
         after = f"call.half.nbytes = dest == MPI_PROC_NULL ? 0 : {sent};"
         received = f"half_received(&call, &call.second, source, status, {got});"
         later = f"call.second.nbytes = source == MPI_PROC_NULL ? 0 : {got};"
-        name = routine.capitalize()
-        yield _made(name, f"{parameters} comm status", both + status, after + received)
-        yield _made(f"I{routine}", f"{parameters} comm request", both, after + later + BEGUN)
+        blocking = f"{parameters} comm status"
+        yield _made(routine.capitalize(), blocking, both + status, after + received)
+        yield _operation(f"I{routine}", f"{parameters} comm request", both, after + later)
     matched = "receives_matched(&call, *message);"
     own = "if (status == MPI_STATUS_IGNORE) status = &own;"
     match = "match(&call, *message, status);"
     yield _made("Mprobe", "source tag comm message status", PROBES + own, match)
-    yield _made(
-        "Improbe", "source tag comm flag message status", PROBES + own, f"if (*flag) {match}"
-    )
-    posted = "bytes_of(count, datatype)"
-    yield _made(
-        "Mrecv",
-        "buf count datatype message status",
-        matched + own,
-        "count_received(&call.half, status);",
-    )
-    yield _made(
-        "Imrecv",
-        "buf count datatype message request",
-        matched,
-        f"call.half.nbytes = {posted};{BEGUN}",
-    )
+    probed = "source tag comm flag message status"
+    yield _made("Improbe", probed, PROBES + own, f"if (*flag) {match}")
+    received, posted = "count_received(&call.half, status);", f"call.half.nbytes = {COUNTED};"
+    yield _made("Mrecv", f"{MESSAGE} message status", matched + own, received)
+    yield _operation("Imrecv", f"{MESSAGE} message request", matched, posted)
 
 
 def _collectives() -> Iterator[Wrapper]:
     for routine, (parameters, nbytes) in COLLECTIVES.items():
         root = "root" if "root" in parameters.split() else "NOBODY"
-        before = f"collective(&call, comm, {root});"
-        after = f"call.half.nbytes = {nbytes};"
+        around = f"collective(&call, comm, {root});", f"call.half.nbytes = {nbytes};"
         parameters = f"{parameters} comm".strip()
         name = routine.capitalize()
-        yield _made(name, parameters, before, after)
-        yield _made(f"I{routine}", f"{parameters} request", before, after + BEGUN)
-        yield _made(
-            f"{name}_init",
-            f"{parameters} info request",
-            PREPARES + before,
-            after + _prepared(collective=True),
-        )
+        yield _made(name, parameters, *around)
+        yield _operation(f"I{routine}", f"{parameters} request", *around)
+        yield _operation(f"{name}_init", f"{parameters} info request", *around, collective=True)
 
 
 def _one_sided() -> Iterator[Wrapper]:
@@ -196,7 +178,7 @@ def _one_sided() -> Iterator[Wrapper]:
         after = f"call.half.nbytes = target == MPI_PROC_NULL ? 0 : {nbytes};"
         yield _made(name, f"{parameters} win", before, after)
         if name in WITH_REQUESTS:
-            yield _made(f"R{name.lower()}", f"{parameters} win request", before, after + BEGUN)
+            yield _operation(f"R{name.lower()}", f"{parameters} win request", before, after)
     for name, parameters in WINDOWS.items():
         words = parameters.split()
         if "comm" in words:
@@ -211,7 +193,7 @@ def _files() -> Iterator[Wrapper]:
     always = "made_of(&files, KEY_OF(*file), comm);"
     opening = "comm filename amode info file"
     yield _made("File_open", opening, "on_communicator(&call, comm);", "", always)
-    requested = "call.half.nbytes = bytes_of(count, datatype);"
+    requested = f"call.half.nbytes = {COUNTED};"
     for name, parameters in FILES.items():
         words = parameters.split()
         before = "on_file(&call, file);" if "file" in words else ""
@@ -221,7 +203,7 @@ def _files() -> Iterator[Wrapper]:
             after = "call.half.nbytes = count ? bytes_received(status) : 0;"
         yield _made(name, parameters, before, after)
     for name, parameters in NONBLOCKING_FILES.items():
-        yield _made(name, parameters, "on_file(&call, file);", requested + BEGUN)
+        yield _operation(name, parameters, "on_file(&call, file);", requested)
 
 
 def _communicators() -> Iterator[Wrapper]:
