@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from omb_py.core.errors import OmbError, UnsupportedError, UsageError
 from omb_py.core.mpi.tool_interface import ControlVariable
+from omb_py.core.waiting import poll
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -161,11 +161,8 @@ def limit_finalize(rank: int) -> None:
     if os.fork():
         return
     try:
-        end = time.monotonic() + FINALIZE_SECONDS
-        while time.monotonic() < end:
-            time.sleep(0.05)
-            if os.getppid() != parent:
-                return
+        if poll(lambda: os.getppid() != parent, 0.05, FINALIZE_SECONDS):
+            return
         if rank == 0:
             text = f"omb-py: rank 0 {HUNG} within {FINALIZE_SECONDS:g} s of a failure and was "
             os.write(2, f"{text}killed: results are complete\n".encode())
