@@ -21,8 +21,8 @@ from omb_py.sweeps.commands import nodes_here
 from omb_py.sweeps.files import locked, moment, write_atomically, writing
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.points import split
-from omb_py.sweeps.runner import UNFINISHED
 from omb_py.sweeps.schedulers import SCHEDULERS, ask, hand_over, hand_over_in_job
+from omb_py.sweeps.stop import UNFINISHED
 
 
 class ChainEndError(OmbError):

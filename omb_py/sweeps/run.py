@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from omb_py.core.errors import LeftOutError, OmbError, UsageError, needing
 from omb_py.core.text.words import count
@@ -14,7 +15,8 @@ from omb_py.sweeps.commands import nodes_here
 from omb_py.sweeps.folder import FAILURES, MISSING, REFUSED, Folder, Software, software_here
 from omb_py.sweeps.points import SweepPoint, in_order, plan, split
 from omb_py.sweeps.reporter import Reporter
-from omb_py.sweeps.runner import Runner, Stop, exit_code
+from omb_py.sweeps.runner import Runner
+from omb_py.sweeps.stop import Stop, exit_code
 
 
 def run_sweep(
@@ -47,9 +49,10 @@ def run_sweep(
         runner.clear()
         with reporter.bar():
             added = runner.run(points)
-        code = end(reporter, job, folder, stop, added, larger, short, runner)
+        found = outcome_of(runner, larger)
+        report(found, runner, added, short)
         show_table(job, reporter)
-        return code
+        return code_of(found, stop, added)
 
 
 def show_table(job: BatchJob, reporter: Reporter) -> None:
@@ -87,56 +90,93 @@ def begin(reporter: Reporter, job: BatchJob, folder: Folder) -> None:
         reporter.say(left_out.describe())
 
 
-def end(
-    reporter: Reporter,
-    job: BatchJob,
-    folder: Folder,
-    stop: Stop,
-    added: bool,
-    larger: Sequence[SweepPoint],
-    short: str,
-    runner: Runner,
-) -> int:
-    """Print the outcome and the next command; return the exit code.
+@dataclass(frozen=True)
+class Outcome:
+    """The points of a plan after a start.
 
-    ``short`` is why there are too few nodes for ``larger`` points.
+    ``given_up`` have sizes that cannot be measured here. ``missing`` are the points that still can,
+    with their numbers of rows; ``here`` are those of them that there are nodes for, ``tried`` those
+    at whose place launches succeed. Of them, ``failed`` and ``lacking`` a package or device are
+    worth another start. ``elsewhere``: other processes measure all that is missing here.
+    ``hung`` counts launches that were ended after their last row, ``empty``: no row is there.
     """
-    points = job.points
+
+    given_up: list[SweepPoint]
+    missing: dict[SweepPoint, int]
+    here: list[SweepPoint]
+    tried: list[SweepPoint]
+    failed: list[SweepPoint]
+    lacking: list[SweepPoint]
+    elsewhere: bool
+    hung: int
+    empty: bool
+
+
+def outcome_of(runner: Runner, larger: Sequence[SweepPoint]) -> Outcome:
+    """Return the outcome of a runner's start; for ``larger`` points there are too few nodes."""
+    folder, points = runner.folder, runner.job.points
     states = {point: folder.state(point) for point in points}
-    hung = sum(one.hung for state in states.values() for one in state.attempts)
-    if hung:
-        reporter.say(
-            f"{count(hung, 'run')} of jobs whose ranks failed hung after the last row and had to "
-            "be ended; their results are complete"
-        )
-    given_up = [point for point in points if states[point].given_up]
     missing = {point: len(sizes) for point in points if (sizes := folder.missing(point))}
-    reporter.list_points(given_up, "could not be measured here")
     here = [point for point in missing if point not in {*larger}]
-    others = bool(here) and all(point in runner.elsewhere for point in here)
-    alone = [point for point in here if point not in runner.left_out]
-    code = exit_code(stop, not missing, added, too_few_nodes=not alone, elsewhere=others)
-    if not missing and not any(map(folder.there, points)):
-        reporter.say("nothing was measured: mend the reasons above, or choose another sweep")
+    tried = [point for point in here if point not in runner.left_out]
+    return Outcome(
+        given_up=[point for point in points if states[point].given_up],
+        missing=missing,
+        here=here,
+        tried=tried,
+        failed=[point for point in tried if states[point].outcome in (*FAILURES, REFUSED)],
+        lacking=[point for point in here if states[point].outcome == MISSING],
+        elsewhere=bool(here) and all(point in runner.elsewhere for point in here),
+        hung=sum(one.hung for state in states.values() for one in state.attempts),
+        empty=not any(map(folder.there, points)),
+    )
+
+
+def code_of(found: Outcome, stop: Stop, added: bool) -> int:
+    """Return the exit code of a start that ``added`` rows, or none."""
+    if found.missing:
+        few = not found.tried
+        return exit_code(stop, False, added, too_few_nodes=few, elsewhere=found.elsewhere)
+    if found.empty:
         return OmbError.exit_code
-    if not missing:
-        but = ", but for what cannot be measured here" if given_up else ""
-        reporter.say(f"complete{but}: {job.show_command}")
-        return LeftOutError.exit_code if given_up else code
-    failed = [point for point in alone if states[point].outcome in (*FAILURES, REFUSED)]
-    reporter.list_points(failed, "failed")
-    lacking = [point for point in here if states[point].outcome == MISSING]
-    reporter.list_points(lacking, "lacked a package, a device or a library")
-    why = ""
-    if stop:
-        warned = stop.signal in (None, signal.SIGUSR1, signal.SIGUSR2)
-        by = "its time was over" if warned else f"signal {stop.signal} came"
-        why = f"stopped because {by}{'' if added else ', and nothing was measured'}; "
-    first = "mend that, and " if not alone or len(lacking) == len(here) else ""
-    again = [f"{first}run the same command again"] if here else []
-    if others:
-        again = ["another omb-py sweep in this folder measures them"]
-    rows = f"{count(sum(missing.values()), 'row')} of {count(len(missing), 'point')} missing"
+    return LeftOutError.exit_code if found.given_up else 0
+
+
+def report(found: Outcome, runner: Runner, added: bool, short: str) -> None:
+    """Print the outcome and the next command; ``short`` is why there are too few nodes."""
+    reporter, folder = runner.reporter, runner.folder
+    if found.hung:
+        reporter.say(
+            f"{count(found.hung, 'run')} of jobs whose ranks failed hung after the last row and "
+            "had to be ended; their results are complete"
+        )
+    reporter.list_points(found.given_up, "could not be measured here")
+    if not found.missing:
+        but = ", but for what cannot be measured here" if found.given_up else ""
+        whole = f"complete{but}: {runner.job.show_command}"
+        nothing = "nothing was measured: mend the reasons above, or choose another sweep"
+        reporter.say(nothing if found.empty else whole)
+        return
+    reporter.list_points(found.failed, "failed")
+    reporter.list_points(found.lacking, "lacked a package, a device or a library")
+    rows = f"{count(sum(found.missing.values()), 'row')} of {count(len(found.missing), 'point')}"
     there = f"; results so far are in {folder.root}" if reporter.there else ""
-    reporter.say(f"{why}{rows}: {'; '.join([*again, *([short] if short else [])])}{there}")
-    return code
+    what = "; ".join(filter(None, [next_step(found), short]))
+    reporter.say(f"{why_stopped(runner.stop, added)}{rows} missing: {what}{there}")
+
+
+def why_stopped(stop: Stop, added: bool) -> str:
+    """Return the beginning of a sentence about a stop; empty without one."""
+    if not stop:
+        return ""
+    warned = stop.signal in (None, signal.SIGUSR1, signal.SIGUSR2)
+    by = "its time was over" if warned else f"signal {stop.signal} came"
+    return f"stopped because {by}{'' if added else ', and nothing was measured'}; "
+
+
+def next_step(found: Outcome) -> str:
+    """Return the way to the rows that are missing here; empty if there are none."""
+    if found.elsewhere:
+        return "another omb-py sweep in this folder measures them"
+    first = "mend that, and " if not found.tried or len(found.lacking) == len(found.here) else ""
+    return f"{first}run the same command again" if found.here else ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.sweeps import runner
+from omb_py.sweeps import point_launch, runner
 from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.folder import (
     DONE,
@@ -24,7 +24,8 @@ from omb_py.sweeps.folder import (
 )
 from omb_py.sweeps.points import plan
 from omb_py.sweeps.reporter import Reporter
-from omb_py.sweeps.runner import Stop, exit_code, judge, silent_end
+from omb_py.sweeps.runner import judge, silent_end
+from omb_py.sweeps.stop import Stop, exit_code
 from tests.helpers.refusals import missing
 from tests.sweeps.configs import machine, sweep
 
@@ -96,7 +97,7 @@ def stand_in(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     launcher.write_text(f"#!/bin/sh\n{script}\n")
     launcher.chmod(0o755)
     monkeypatch.setenv("PATH", f"{launcher.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(runner, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(point_launch, "LOOK_SECONDS", 0.02)
 
 
 class Shared(Folder):

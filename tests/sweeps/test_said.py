@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omb_py.sweeps.folder import FAILED, STOPPED, Attempt, Folder, PointState
+from omb_py.sweeps.point_launch import share_mode
 from omb_py.sweeps.points import SweepPoint
 from omb_py.sweeps.reasons import LONGEST, last_words, reasons
-from omb_py.sweeps.runner import share_mode
 from tests.helpers.refusals import missing
 
 RULE = "-" * 74
