@@ -39,36 +39,55 @@ def sheets(results: Sequence[Result], remarks: Sequence[str]) -> Iterator[Sheet]
 
     Several configurations have a last table: the best one at each size on each number of ranks.
     """
+    places: dict[tuple[int | None, int], dict[str, Result]] = {}
+    for one in results:
+        places.setdefault((one.row.bytes, one.row.ranks), {})[one.configuration] = one
     configurations = tuple(dict.fromkeys(one.configuration for one in results))
-    name = results[0].row.benchmark
-    by_place = {(one.row.bytes, one.row.ranks, one.configuration): one for one in results}
-    sizes = tuple(dict.fromkeys(one.row.bytes for one in results))
-    ranks = tuple(dict.fromkeys(one.row.ranks for one in results))
-    columns: tuple[str, ...] = ("size", *(count(number, "rank") for number in ranks))
-    lines: list[tuple[str, ...]]
+    name, first = results[0].row.benchmark, configurations[0]
     if len(configurations) == 1:
-        (only,) = configurations
-        lines = [
-            (size_word(size), *(cell(by_place.get((size, number, only))) for number in ranks))
-            for size in sizes
-        ]
-        above = f"{only}" if only else ""
-        yield Sheet(f"{name}, simulated", columns, tuple(lines), tuple(remarks), 1, above)
+        cells = {place: cell(found[first]) for place, found in places.items()}
+        yield over_ranks(f"{name}, simulated", cells, remarks, first)
         return
-    winners: dict[tuple[int | None, int], str] = {}
-    for number in ranks:
-        lines = []
-        for size in sizes:
-            found = {one: by_place.get((size, number, one)) for one in configurations}
-            winners[size, number] = best_of(found)
-            cells = (compared(found[one], found[configurations[0]]) for one in configurations)
-            lines.append((size_word(size), *cells, winners[size, number]))
+    sizes = dict.fromkeys(size for size, _ in places)
+    for number in dict.fromkeys(ranks for _, ranks in places):
         title = f"{name} on {count(number, 'rank')}, simulated"
-        said: tuple[str, ...] = (f"In brackets: how many times worse than {configurations[0]}.",)
-        yield Sheet(title, ("size", *configurations, "best"), tuple(lines), said)
-    lines = [(size_word(size), *(winners[size, number] for number in ranks)) for size in sizes]
+        yield over_configurations(
+            title, configurations, {size: places.get((size, number), {}) for size in sizes}
+        )
+    cells = {place: best_of(found) for place, found in places.items()}
     said = ("The best, and how many times worse the second best is.", *remarks)
-    yield Sheet(f"{name}: the best, simulated", columns, tuple(lines), said)
+    yield over_ranks(f"{name}: the best, simulated", cells, said)
+
+
+def over_ranks(
+    title: str,
+    cells: Mapping[tuple[int | None, int], str],
+    remarks: Sequence[str],
+    above: str = "",
+) -> Sheet:
+    """Return cells by size and number of ranks as a table with a column for each such number."""
+    sizes, ranks = (tuple(dict.fromkeys(place)) for place in zip(*cells, strict=True))
+    columns = ("size", *(count(number, "rank") for number in ranks))
+    lines = (
+        (size_word(size), *(cells.get((size, number), "-") for number in ranks)) for size in sizes
+    )
+    return Sheet(title, columns, tuple(lines), tuple(remarks), 1, above)
+
+
+def over_configurations(
+    title: str, names: Sequence[str], found: Mapping[int | None, Mapping[str, Result]]
+) -> Sheet:
+    """Return the results of each size as a table with a column for each configuration."""
+    lines = (
+        (
+            size_word(size),
+            *(compared(own.get(name), own.get(names[0])) for name in names),
+            best_of(own),
+        )
+        for size, own in found.items()
+    )
+    said = (f"In brackets: how many times worse than {names[0]}.",)
+    return Sheet(title, ("size", *names, "best"), tuple(lines), said)
 
 
 def size_word(size: int | None) -> str:
@@ -76,9 +95,9 @@ def size_word(size: int | None) -> str:
     return "" if size is None else size_text(size)
 
 
-def cell(one: Result | None) -> str:
+def cell(one: Result) -> str:
     """Return a value and its bottleneck."""
-    return "-" if one is None else f"{value_text(one.value, one.unit)}, {one.regime}"
+    return f"{value_text(one.value, one.unit)}, {one.regime}"
 
 
 def compared(one: Result | None, base: Result | None) -> str:
@@ -89,9 +108,8 @@ def compared(one: Result | None, base: Result | None) -> str:
     return text if base in (None, one) else f"{text} ({digits(one.times_worse(base))}x)"
 
 
-def best_of(found: Mapping[str, Result | None]) -> str:
+def best_of(known: Mapping[str, Result]) -> str:
     """Return the best of some configurations, and how far it leads."""
-    known = {name: one for name, one in found.items() if one is not None}
     ordered = sorted(known, key=lambda name: known[name].times_worse(next(iter(known.values()))))
     if len(ordered) < 2:
         return ordered[0] if ordered else "-"
