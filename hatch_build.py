@@ -14,7 +14,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDER = "omb_py/bindings/machine"
+FOLDER = "omb_py/bindings/compiled"
 SOURCE, LOOP = f"{FOLDER}/loop.c", f"{FOLDER}/libloop.so"
 FLAGS = ("-std=c99", "-O2", "-g0", "-fPIC", "-shared")
 

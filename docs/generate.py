@@ -39,7 +39,7 @@ from omb_py.results.columns import (
     groups,
     kind_text,
 )
-from omb_py.sweeps import batch, render
+from omb_py.sweeps import render, sweep_job
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.field_types import (
     Duration,
@@ -296,7 +296,7 @@ def directives(scheduler: str, **values: Any) -> list[str]:
     machine = Machine.model_validate({"name": "x", "scheduler": scheduler} | values)
     experiment = {"benchmarks": "barrier", "ranks_per_node": 1}
     sweep = Sweep.model_validate({"name": "x", "experiments": [experiment]})
-    return render.directives(batch.BatchJob(sweep, machine, "x", "x"))
+    return render.directives(sweep_job.SweepJob(sweep, machine, "x", "x"))
 
 
 def by_scheduler() -> Iterator[tuple[str, list[list[str]]]]:

@@ -125,7 +125,7 @@ def simulated(jobs: int, slowdown: float, chance: float, times: int, seed: int, 
     from omb_py.analysis import references
     from omb_py.analysis.references_check import check
     from omb_py.analysis.table import load
-    from omb_py.sweeps.again import Way, confirm
+    from omb_py.sweeps.confirming import Way, confirm
 
     drawn = random.Random(seed)
     failed = confirmed = 0

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from omb_py.results.columns import Row
-from omb_py.results.files import cell, header_of
+from omb_py.results.csv_json import cell, header_of
 
 NOISE = 0.02
 FIRST = datetime(2026, 1, 1)

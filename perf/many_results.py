@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from omb_py.results.columns import Row
-from omb_py.results.files import cell, header_of
+from omb_py.results.csv_json import cell, header_of
 
 SIZES = tuple(1 << power for power in range(23))
 BENCHMARKS = ("latency", "bw", "allreduce", "alltoall", "bcast", "bibw", "allgather", "reduce")

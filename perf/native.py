@@ -35,7 +35,7 @@ from omb_py.benchmarks import Benchmark, own_benchmarks
 from omb_py.core.errors import OmbError
 from omb_py.core.mpi import THROTTLE
 from omb_py.core.text.units import parse_bytes
-from omb_py.sweeps import native
+from omb_py.sweeps import compare_native as beside
 from perf.jobs import ENVIRONMENT, OVERSUBSCRIBED, compile_c
 
 COLUMNS = {
@@ -129,12 +129,12 @@ def values(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def alternate(
-    turns: native.Turns, rounds: int, folder: Path
+    turns: beside.Turns, rounds: int, folder: Path
 ) -> tuple[list[dict[str, float]], list[dict[str, float]], dict[str, list[dict[str, float]]]]:
     """Return what native OMB printed first and last in each round, and what ours printed."""
-    turns = native.first_turn(turns, folder)
+    turns = beside.first_turn(turns, folder)
     programs = {
-        name: command if name == turns.native or not turns.medians else (*command, native.MEDIANS)
+        name: command if name == turns.native or not turns.medians else (*command, beside.MEDIANS)
         for name, command in turns.programs().items()
     }
     ours = [name for name in programs if name != turns.native]
@@ -145,17 +145,17 @@ def alternate(
     for number in range(1, rounds + 1):
         places = ((2 * number, first), (2 * number + 1, last))
         for turn, kept in places if number % 2 else places[::-1]:
-            native.run(turns, [turns.native], programs, folder, turn)
-            kept.append(values(native.rows_of(turns, turns.native, folder, turn)))
+            beside.run(turns, [turns.native], programs, folder, turn)
+            kept.append(values(beside.rows_of(turns, turns.native, folder, turn)))
             if len(first) + len(last) == 2 * number - 1:
                 for names in launches:
-                    native.run(turns, names, programs, folder, number)
+                    beside.run(turns, names, programs, folder, number)
                 for name in ours:
-                    mine[name].append(values(native.rows_of(turns, name, folder, number)))
+                    mine[name].append(values(beside.rows_of(turns, name, folder, number)))
     return first, last, mine
 
 
-def compared(turns: native.Turns, rounds: int, folder: Path) -> Iterator[tuple[str, Series]]:
+def compared(turns: beside.Turns, rounds: int, folder: Path) -> Iterator[tuple[str, Series]]:
     """Yield the series of each column that all print."""
     first, last, ours = alternate(turns, rounds, folder)
     everything = [*first, *last, *(one for runs in ours.values() for one in runs)]
@@ -186,21 +186,21 @@ def on_nodes(program: Path, folder: Path) -> Path:
     return script
 
 
-def turns_of(benchmark: Benchmark, place: Path, size: int | None, folder: Path) -> native.Turns:
+def turns_of(benchmark: Benchmark, place: Path, size: int | None, folder: Path) -> beside.Turns:
     """Return the programs of a benchmark at one size; reductions of both add MPI_INT."""
     options: tuple[str, ...] = () if size is None else ("-m", f"{size}:{size}")
     if benchmark.reduces:
         options += ("-T", "mpi_int")
-    program = native.find_binary(place, benchmark.name)
+    program = beside.find_binary(place, benchmark.name)
     if "nodes" in benchmark.options:
         program, options = on_nodes(program, folder), (*options, *OF_NODES)
-    return native.Turns(
+    return beside.Turns(
         program,
         benchmark.name,
         (*options, *THREADS.get(benchmark.name, ())),
         BINDINGS,
         ranks_of(benchmark),
-        (*native.find_launcher(None),),
+        (*beside.find_launcher(None),),
         timeout=300,
     )
 

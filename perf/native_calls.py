@@ -21,7 +21,7 @@ from pathlib import Path
 
 from omb_py.benchmarks import Benchmark, own_benchmarks
 from omb_py.core.errors import UsageError
-from omb_py.sweeps.native import find_binary
+from omb_py.sweeps.compare_native import find_binary
 from omb_py.tracing.recorder.library import compiler
 from perf.jobs import BIN, ENVIRONMENT, compile_c
 from perf.native import NODES, THREADS, ranks_of

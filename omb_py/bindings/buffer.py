@@ -11,8 +11,8 @@ from typing import Any
 from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, MethodBinding
-from omb_py.bindings.machine.datatypes import Datatypes, check_count, check_sum, constant
-from omb_py.bindings.machine.prototypes import PROTOTYPES, no_row
+from omb_py.bindings.compiled.datatypes import Datatypes, check_count, check_sum, constant
+from omb_py.bindings.compiled.prototypes import PROTOTYPES, no_row
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand
 from omb_py.core.datatypes import BRAIN, Datatype, narrow, widen
 from omb_py.core.options import Options

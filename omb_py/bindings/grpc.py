@@ -17,7 +17,7 @@ from omb_py.bindings import BoundCall
 from omb_py.bindings.transports import KEY_BYTES, Transport, TransportBinding, mark
 from omb_py.core.errors import OmbError
 from omb_py.core.job import Job
-from omb_py.core.job.network import address_of
+from omb_py.core.job.address import address_of
 from omb_py.core.options import Options
 
 METHOD = "/omb_py.Messages/unary"

@@ -25,8 +25,8 @@ from omb_py.buffers.jax import choose_processor
 from omb_py.core.calls import Call, Message, Step
 from omb_py.core.errors import MissingError, UnsupportedError
 from omb_py.core.job import Job
+from omb_py.core.job.address import address_of
 from omb_py.core.job.by_mpi import job_of
-from omb_py.core.job.network import address_of
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from mpi4py import MPI
 
 from omb_py.bindings import Binding, BoundCall
-from omb_py.bindings.machine.datatypes import Datatypes, check_sum
-from omb_py.bindings.machine.loop import compiled
-from omb_py.bindings.machine.program import CallProgram, MpiLibrary, address_of
+from omb_py.bindings.compiled.datatypes import Datatypes, check_sum
+from omb_py.bindings.compiled.loop import compiled
+from omb_py.bindings.compiled.program import CallProgram, MpiLibrary, address_of
 from omb_py.core.calls import Call, Iteration, Step
 from omb_py.core.calls.loop import Loop, Pace
 from omb_py.core.datatypes import Datatype

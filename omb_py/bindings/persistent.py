@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.bindings.machine.prototypes import PROTOTYPES
+from omb_py.bindings.compiled.prototypes import PROTOTYPES
 from omb_py.core.calls import Call, Iteration
 from omb_py.core.calls.forms import persistent, setup_of
 from omb_py.core.datatypes import Datatype

@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 from omb_py.bindings import BoundCall, MethodBinding, calls_of
 from omb_py.bindings.buffer import BufferBinding
-from omb_py.bindings.machine.datatypes import check_count
+from omb_py.bindings.compiled.datatypes import check_count
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot, Step
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.options import Options

@@ -7,7 +7,7 @@ import socket
 from omb_py.bindings.transports import TransportBinding
 from omb_py.bindings.transports.sockets import STRANGERS, SocketTransport, mesh
 from omb_py.core.job import Job
-from omb_py.core.job.network import address_of
+from omb_py.core.job.address import address_of
 from omb_py.core.options import Options
 
 

@@ -22,8 +22,8 @@ from omb_py.core.calls import IN_PLACE, Call, Message, Step, parts_of_sendrecv
 from omb_py.core.calls.loop import Stream, StreamLoop
 from omb_py.core.errors import LeftOutError, MissingError, UnsupportedError
 from omb_py.core.job import Job
+from omb_py.core.job.address import address_of, interface_of
 from omb_py.core.job.by_mpi import job_of
-from omb_py.core.job.network import address_of, interface_of
 from omb_py.core.memory import Local
 from omb_py.core.options import Options
 

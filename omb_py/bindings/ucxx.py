@@ -11,7 +11,7 @@ from omb_py.bindings import BoundCall
 from omb_py.bindings.transports import KEY_BYTES, Transport, TransportBinding, mark
 from omb_py.core.errors import MissingPackageError, UnsupportedError, installing
 from omb_py.core.job import Job
-from omb_py.core.job.network import address_of, interface_of
+from omb_py.core.job.address import address_of, interface_of
 from omb_py.core.memory import Memory
 from omb_py.core.options import Options
 

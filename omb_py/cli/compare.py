@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from omb_py.analysis.conclusion import Conclusion
     from omb_py.benchmarks import Benchmark
-    from omb_py.sweeps.native import Goal
+    from omb_py.sweeps.compare_native import Goal
 
     Judge: TypeAlias = Callable[..., pd.DataFrame]
 
@@ -275,7 +275,7 @@ def from_turns(values: dict[str, Any], judge: Judge) -> tuple[pd.DataFrame, list
     from omb_py.benchmarks import find_benchmark
     from omb_py.bindings import BINDINGS
     from omb_py.options.table import parameters
-    from omb_py.sweeps import native
+    from omb_py.sweeps import compare_native
 
     if launchers.ranks() > 1:
         raise UsageError("compare --native starts jobs itself: run it without a launcher")
@@ -299,13 +299,13 @@ def from_turns(values: dict[str, Any], judge: Judge) -> tuple[pd.DataFrame, list
         if binding not in BINDINGS.names():  # loading it would start MPI here
             there = ", ".join(BINDINGS.names())
             raise UsageError(f"--bindings: unknown binding {binding!r}: choose from {there}")
-    turns = native.Turns(
-        native.find_binary(Path(values["native"]), name),
+    turns = compare_native.Turns(
+        compare_native.find_binary(Path(values["native"]), name),
         name,
         with_plain_sizes(benchmark, options),
         bindings,
         values["ranks"] or (3 if "topology" in benchmark.options else 2),
-        native.find_launcher(values["launcher"]),
+        compare_native.find_launcher(values["launcher"]),
         values["timeout"],
     )
     goal = goal_of(values)
@@ -315,9 +315,9 @@ def from_turns(values: dict[str, Any], judge: Judge) -> tuple[pd.DataFrame, list
         return judge(*tables, names=list(values["names"]) or list(rows))
 
     with folder_for(values["keep"]) as folder, status() as say:
-        found = native.measure(turns, goal, folder, compared, say)
+        found = compare_native.measure(turns, goal, folder, compared, say)
     names = list(values["names"]) or list(found.names)
-    return found.points, names, native.reached(found, goal)
+    return found.points, names, compare_native.reached(found, goal)
 
 
 def why_not(benchmark: Benchmark) -> str | None:
@@ -334,7 +334,7 @@ def why_not(benchmark: Benchmark) -> str | None:
 
 def goal_of(values: dict[str, Any]) -> Goal:
     """Return the goal: a number of rounds, or else a precision of ratios or a limit of time."""
-    from omb_py.sweeps.native import Goal
+    from omb_py.sweeps.compare_native import Goal
 
     rounds, precision, seconds = values["rounds"], values["precision"], values["max_time"]
     if rounds is None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from omb_py.analysis.failures import Failure
-    from omb_py.sweeps.again import Confirmed
+    from omb_py.sweeps.confirming import Confirmed
 
 confirm_options = options(
     click.option(
@@ -68,9 +68,9 @@ def confirmed(
     """Return the failures that stand, after measuring again if ``--confirm`` asks for it.
 
     ``tables`` has the rows by their side. Raises `UsageError` for options that exclude each other,
-    and as `again.confirm` does.
+    and as `confirming.confirm` does.
     """
-    from omb_py.sweeps import again
+    from omb_py.sweeps import confirming
 
     times = values["confirm"]
     if times is None and values["again"] is not None:
@@ -80,11 +80,11 @@ def confirmed(
     if times is not None and launchers.ranks() > 1:
         raise UsageError("--confirm starts jobs itself: run it without a launcher")
     if times is None or not failures:
-        return again.Confirmed([*failures], [], [])
+        return confirming.Confirmed([*failures], [], [])
     with folder_for(values["keep"]) as folder, status() as say:
         say(f"measuring {count(len(failures), 'failure')} again")
-        way = again.Way(times, values["timeout"], values["again"], values["launcher"], folder)
-        return again.confirm(failures, tables, runs, way)
+        way = confirming.Way(times, values["timeout"], values["again"], values["launcher"], folder)
+        return confirming.confirm(failures, tables, runs, way)
 
 
 def refuse_without_jobs(starts: bool) -> None:

@@ -14,7 +14,7 @@ from omb_py.core.errors import UsageError, needing
 from omb_py.options.types import Number, WholeNumber
 
 if TYPE_CHECKING:
-    from omb_py.sweeps.batch import BatchJob
+    from omb_py.sweeps.sweep_job import SweepJob
 
 machine_option = partial(
     click.option,
@@ -119,13 +119,13 @@ def submit_command(force: bool, dry_run: bool, **wishes: Any) -> None:
     jobs.submit(wanted, force, dry_run, click.echo, note)
 
 
-def warn(job: BatchJob, refuse_no_account: bool) -> None:
+def warn(job: SweepJob, refuse_no_account: bool) -> None:
     """Report on standard error the points left out of a sweep's jobs, and a missing account."""
-    from omb_py.sweeps import batch
+    from omb_py.sweeps import sweep_job
 
     for left_out in job.plan.left_out:
         click.echo(left_out.describe(), err=True)
-    if why := batch.without_account(job.machine):
+    if why := sweep_job.without_account(job.machine):
         if refuse_no_account:
             raise UsageError(why)
         note(why)
@@ -151,10 +151,10 @@ def continue_command(
 ) -> int:
     """Let another job go on, or say why none does and how to go on; a job's script calls it."""
     with needing("sweep"):
-        from omb_py.sweeps import batch, jobs
+        from omb_py.sweeps import jobs, sweep_job
         from omb_py.sweeps.folder import Folder
 
-    job = replace(batch.find(**words), nodes=nodes)
+    job = replace(sweep_job.find(**words), nodes=nodes)
     try:
         following = jobs.go_on(job, number, chain, signalled, seconds)
     except jobs.ChainEndError as end:
@@ -167,14 +167,14 @@ def continue_command(
     return 0
 
 
-def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list[BatchJob]:
+def scripts(sweep: str, nodes: int | None, one_job: bool, **wishes: Any) -> list[SweepJob]:
     """Return the jobs that the command line asks for."""
-    from omb_py.sweeps import batch
+    from omb_py.sweeps import sweep_job
 
-    job = batch.find(sweep, **wishes)
+    job = sweep_job.find(sweep, **wishes)
     if job.machine.unknown_queue:
         note(job.machine.unknown_queue)
-    found = batch.divide(job, nodes, one_job)
+    found = sweep_job.divide(job, nodes, one_job)
     if len(job.plan.node_counts) > 1 == len(found) and nodes is None and not one_job:
         note(f"queue {job.machine.job.queue} takes fewer jobs of a user: one job for all")
     return found

@@ -60,11 +60,11 @@ def check_command(machine: str, queue: str | None) -> None:
     """Check a machine file, and show what its largest job requests."""
     with needing("sweep"):
         from omb_py.core.text.words import count
-        from omb_py.sweeps import batch, catalog, render, toml
+        from omb_py.sweeps import catalog, render, sweep_job, toml
         from omb_py.sweeps.config import Sweep
         from omb_py.sweeps.schedulers import SCHEDULERS
 
-    where = batch.find_machine(machine, queue=queue)
+    where = sweep_job.find_machine(machine, queue=queue)
     if where.unknown_queue:
         note(where.unknown_queue)
     cores = where.own_cores or "as many cores as are there"
@@ -76,7 +76,7 @@ def check_command(machine: str, queue: str | None) -> None:
     )
     if where.scheduler in SCHEDULERS:
         sweep = toml.read(catalog.find("sweeps", "quick"), Sweep)
-        batch.check(where)
+        sweep_job.check(where)
         where.check_walltime(where.max_nodes)
-        job = batch.BatchJob(sweep, where, "quick", machine)
+        job = sweep_job.SweepJob(sweep, where, "quick", machine)
         click.echo("\n".join(render.directives(job)))

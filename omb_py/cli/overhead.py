@@ -155,11 +155,17 @@ def measure_launches(
         from omb_py.cli.confirm import folder_for
         from omb_py.core.text import tables
         from omb_py.core.text.status import status
-        from omb_py.sweeps import native
+        from omb_py.sweeps.compare_native import OMB_PY, find_launcher
+        from omb_py.sweeps.compare_native import launch as start
 
     number = of_launches["launches"]
     ranks = of_launches["ranks"] or (3 if "topology" in benchmark.options else 2)
-    command = [*native.find_launcher(of_launches["launcher"]), "-n", str(ranks), *native.OMB_PY]
+    command = [
+        *find_launcher(of_launches["launcher"]),
+        "-n",
+        str(ranks),
+        *OMB_PY,
+    ]
     command += ["overhead", benchmark.name, *words, "--quiet"]
     notes: dict[str, str] = {}
     with folder_for(None) as folder, status() as say:
@@ -170,7 +176,7 @@ def measure_launches(
             say(what)
             timeout = options.timeout or LAUNCH_SECONDS
             clear = ["--force"] * (options.force and one == 1)
-            native.launch([*command, f"--output={file}", *clear], what, [file], out, timeout)
+            start([*command, f"--output={file}", *clear], what, [file], out, timeout)
             for text in out.with_suffix(".stderr").read_text(errors="replace").splitlines():
                 kind = "".join(letter for letter in text if not letter.isdigit())
                 notes.setdefault(kind, text.replace("note: ", f"note: {what}: ", 1))

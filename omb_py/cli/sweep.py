@@ -61,11 +61,11 @@ def command(
     """
     began = time.monotonic()
     with needing("sweep"):
-        from omb_py.sweeps import batch
+        from omb_py.sweeps import sweep_job
 
     if not dry_run:
         refuse_options(["commands"], "is for --dry-run: add it")
-    job = batch.find(config, machine, folder, scheduled=False, queue=queue)
+    job = sweep_job.find(config, machine, folder, scheduled=False, queue=queue)
     if job.machine.unknown_queue:
         note(job.machine.unknown_queue)
     job = job.on(nodes)

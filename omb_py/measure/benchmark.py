@@ -20,7 +20,7 @@ from omb_py.measure.rows import Outcome, Overlap, Starts, make_part_row, make_ro
 from omb_py.measure.sampling import PrecisionGoal, Sampled, sample
 from omb_py.measure.validation import DataCheck, check_log, write_log
 from omb_py.results.columns import Row
-from omb_py.results.output import benchmark_writers
+from omb_py.results.destinations import benchmark_writers
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import CommonStart

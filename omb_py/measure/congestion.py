@@ -30,7 +30,7 @@ from omb_py.measure.rows import Outcome, make_row
 from omb_py.measure.sampling import run_counted
 from omb_py.measure.turns import block_percentiles, busy, take_turns, turns, with_interval
 from omb_py.results.columns import Row
-from omb_py.results.output import writers_of
+from omb_py.results.destinations import writers_of
 from omb_py.results.writer import Writer
 
 ROUNDS = 10

@@ -22,7 +22,7 @@ from omb_py.measure.launch import Launch
 from omb_py.measure.measurement import Kind, Measurement
 from omb_py.measure.sampling import Report
 from omb_py.results.columns import Row
-from omb_py.results.output import writers_of
+from omb_py.results.destinations import writers_of
 from omb_py.results.writer import Writer
 
 BUSY_SECONDS = 0.001

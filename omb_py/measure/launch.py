@@ -181,9 +181,9 @@ def meet(
     """
     job.debug = options.debug
     if (records := os.environ.get(launcher.SHARED_FILES)) is not None:
-        from omb_py.core import shared_memory
+        from omb_py.core import shm_files
 
-        shared_memory.record(records)
+        shm_files.record(records)
     job.expect(None if job.guest else launcher.expected_ranks())
     job.start_together(failure, given)
     if job.rank == 0 and launcher.expected_ranks() is not None:

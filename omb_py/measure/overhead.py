@@ -24,7 +24,7 @@ from omb_py.measure.rows import MICROSECONDS, of_case, on_device
 from omb_py.measure.sampling import run_counted, warm_up
 from omb_py.measure.turns import block_percentiles, busy, take_turns, with_interval
 from omb_py.results.columns import OverheadRow
-from omb_py.results.output import writers_of
+from omb_py.results.destinations import writers_of
 from omb_py.results.writer import Writer
 
 

@@ -15,7 +15,7 @@ from time import perf_counter_ns
 from typing import TypeAlias
 
 from omb_py.benchmarks import CheckedIteration, Plan
-from omb_py.bindings.machine.loop import address_in_loop
+from omb_py.bindings.compiled.loop import address_in_loop
 from omb_py.buffers import Buffer
 from omb_py.core.calls import Call, Step
 from omb_py.core.calls.loop import Loop, Pace

@@ -33,7 +33,7 @@ from omb_py.measure.rows import MEGABYTE, MICROSECONDS, of_case
 from omb_py.measure.sampling import run_counted
 from omb_py.measure.turns import turns
 from omb_py.results.columns import PairRow
-from omb_py.results.output import writers_of
+from omb_py.results.destinations import writers_of
 
 Unit: TypeAlias = Literal["rank", "node", "socket", "device"]
 """The unit of a rank: itself, or its node, socket or device, whose first rank it is."""

@@ -22,7 +22,7 @@ from omb_py.measure.measurement import check_ranks
 from omb_py.measure.rows import make_unplanned_row, times_of
 from omb_py.measure.writers import start_writers
 from omb_py.results.columns import Row, new_run
-from omb_py.results.output import benchmark_writers
+from omb_py.results.destinations import benchmark_writers
 from omb_py.results.writer import Writer
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from omb_py.measure.measurement import check_ranks
 from omb_py.measure.rows import MICROSECONDS, make_unplanned_row
 from omb_py.measure.writers import start_writers
 from omb_py.results.columns import new_run
-from omb_py.results.output import benchmark_writers
+from omb_py.results.destinations import benchmark_writers
 from omb_py.results.writer import Writer
 
 

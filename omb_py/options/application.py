@@ -22,7 +22,7 @@ from omb_py.options.option import Option, Row
 from omb_py.options.parse import OptionsCommand, read_words
 from omb_py.options.table import count, shared_options
 from omb_py.options.types import BYTES, Number, WholeNumber
-from omb_py.results.output import check_output
+from omb_py.results.destinations import check_output
 
 PROBLEM, MEASURING = "The problem", "How it is measured"
 

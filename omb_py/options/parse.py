@@ -17,7 +17,7 @@ from omb_py.core.errors import UsageError
 from omb_py.core.memory import Place
 from omb_py.core.options import ACTIVE, DEFAULT_PERCENTILES, GROWTH, PIPELINED, Options
 from omb_py.options.table import parameters
-from omb_py.results.output import check_output
+from omb_py.results.destinations import check_output
 
 ATTACHED_VALUES = {
     "--validation": re.compile("log(:.*)?"),

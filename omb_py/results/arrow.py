@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import compute, csv, parquet
 
 from omb_py.core.text.words import csv_cell
-from omb_py.results.files import comments, header_of, line_of
+from omb_py.results.csv_json import comments, header_of, line_of
 from omb_py.results.metadata import Runs
 
 KEY = b"omb_py"

@@ -11,16 +11,16 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.sweeps import commands, jobs, launchers
-from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.files import is_locked, moment
 from omb_py.sweeps.folder import FAILURES, Folder
 from omb_py.sweeps.points import SweepPoint, in_order, launched_together, split
 from omb_py.sweeps.reasons import listed
 from omb_py.sweeps.reporter import TimeLeft
+from omb_py.sweeps.sweep_job import SweepJob
 
 
-def show(job: BatchJob) -> None:
+def show(job: SweepJob) -> None:
     """Print the points to measure, and the rows that are there.
 
     Raises `OmbError` when a host file cannot be read.
@@ -99,7 +99,7 @@ def rounds(sweep: Sweep) -> str:
     return f"; {sweep.launches} rounds{how}"
 
 
-def show_commands(job: BatchJob, launch_each: bool, note: Callable[[str], None]) -> None:
+def show_commands(job: SweepJob, launch_each: bool, note: Callable[[str], None]) -> None:
     """Print the command line of each launch that measures missing rows, in order, for a shell.
 
     A launcher that the machine names need not be installed; that of another library is noted.

@@ -16,13 +16,13 @@ from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text import files
 from omb_py.core.text.words import count
 from omb_py.sweeps import render
-from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.commands import nodes_here
 from omb_py.sweeps.files import locked, moment, write_atomically, writing
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.points import split
 from omb_py.sweeps.schedulers import SCHEDULERS, ask, hand_over, hand_over_in_job
 from omb_py.sweeps.stop import UNFINISHED
+from omb_py.sweeps.sweep_job import SweepJob
 
 
 class ChainEndError(OmbError):
@@ -91,7 +91,7 @@ def write(path: Path, text: str) -> None:
 
 
 def submit(
-    wanted: Sequence[BatchJob],
+    wanted: Sequence[SweepJob],
     force: bool,
     dry_run: bool,
     tell: Callable[[str], None],
@@ -145,7 +145,7 @@ def check_edited(script: Path, text: str, advice: str) -> None:
 # In a job.
 
 
-def go_on(job: BatchJob, number: str, chain: str, signalled: bool, seconds: float = 0.0) -> str:
+def go_on(job: SweepJob, number: str, chain: str, signalled: bool, seconds: float = 0.0) -> str:
     """Submit the next job if this one made progress; return its number.
 
     ``signalled`` is true if a signal has stopped this one, which may run for ``seconds``. Raises
@@ -191,7 +191,7 @@ def jobs_of_chain(known: Mapping[str, str | None], number: str) -> int:
     return len(found)
 
 
-def check_left(job: BatchJob) -> None:
+def check_left(job: SweepJob) -> None:
     """Raise `ChainEndError` if another job like this one could measure none of the missing rows.
 
     It needs more nodes than the job has, or other processes measure it.

@@ -21,12 +21,12 @@ from omb_py.core.text.words import count
 from omb_py.measure.suite import UNDER_WAY, WAITING
 from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
-from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.files import write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Folder
 from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.points import SweepPoint
 from omb_py.sweeps.stop import Stop
+from omb_py.sweeps.sweep_job import SweepJob
 
 LOOK_SECONDS = 0.5
 PAUSE_SECONDS = 3.0
@@ -84,7 +84,7 @@ class PointLaunch:
     ``shared`` is the state of several points, and ``settle`` notes which of them are over.
     """
 
-    job: BatchJob
+    job: SweepJob
     folder: Folder
     launcher: str
     stop: Stop

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from omb_py.core.mpi.launcher import SHARED_FILES
-from omb_py.core.shared_memory import FOLDER, identity
+from omb_py.core.shm_files import FOLDER, identity
 
 # What a job that was killed leaves on this host: shared memory with a name, and Open MPI's folder.
 #
-# The ranks record what they have mapped (`omb_py.core.shared_memory`), the sweep which folder it
+# The ranks record what they have mapped (`omb_py.core.shm_files`), the sweep which folder it
 # made. Only that is removed, and only if it is still the same file and was not there before.
 
 THERE_BEFORE, OWN_FOLDER = "before", "folder"

@@ -12,17 +12,17 @@ import jinja2
 
 from omb_py.core.errors import UsageError
 from omb_py.core.text.words import count
-from omb_py.sweeps.batch import BatchJob, without_account
 from omb_py.sweeps.field_types import clock
 from omb_py.sweeps.machine import DEFAULT_VENV
 from omb_py.sweeps.quoting import Safe, check, comment, directive, plain, shell
 from omb_py.sweeps.schedulers import Scheduler
+from omb_py.sweeps.sweep_job import SweepJob, without_account
 
 MADE_BY = re.compile(r"^(# Made by: .+?)(?:  # ([0-9a-f]{8}))?$", re.MULTILINE)
 """The command that made a script, in its head, and a digest of the script."""
 
 
-def script(job: BatchJob) -> str:
+def script(job: SweepJob) -> str:
     """Return the text of a batch script.
 
     Raises `UsageError` when a value cannot stand in one, or the walltime is too short.
@@ -64,7 +64,7 @@ def script(job: BatchJob) -> str:
     return MADE_BY.sub(rf"\g<1>  # {digest(text)}", text, count=1)
 
 
-def directives(job: BatchJob) -> list[str]:
+def directives(job: SweepJob) -> list[str]:
     """Return the directives of a job's script that its scheduler reads."""
     sentinel = f"{job.scheduler.sentinel} "
     unread = job.scheduler.unread
@@ -113,7 +113,7 @@ def minutes(seconds: float) -> int:
     return math.ceil(seconds / 60)
 
 
-def headline(job: BatchJob) -> str:
+def headline(job: SweepJob) -> str:
     """Return the first comment of a script: sweep, machine and nodes."""
     where, counts = count(job.size, "node"), job.plan.node_counts
     if job.nodes is None and len(counts) > 1:
@@ -122,7 +122,7 @@ def headline(job: BatchJob) -> str:
     return f"{text}: {job.sweep.description}" if job.sweep.description else text
 
 
-def machine_words(job: BatchJob) -> Safe:
+def machine_words(job: SweepJob) -> Safe:
     """Return the words for a machine, and for a queue with other limits."""
     more = [] if job.queue is None else ["--queue", job.queue]
     return Safe(" ".join(shell(word) for word in (job.machine_word, *more)))

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from omb_py.core.errors import LeftOutError, OmbError, UsageError, needing
 from omb_py.core.text.words import count
 from omb_py.sweeps import launchers
-from omb_py.sweeps.batch import BatchJob, with_settings
 from omb_py.sweeps.commands import nodes_here
 from omb_py.sweeps.folder import FAILURES, MISSING, REFUSED, Folder, Software, software_here
 from omb_py.sweeps.points import SweepPoint, in_order, plan, split
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner
 from omb_py.sweeps.stop import Stop, exit_code
+from omb_py.sweeps.sweep_job import SweepJob, with_settings
 
 
 def run_sweep(
-    job: BatchJob, deadline: float | None, mix: bool = False, launch_each: bool = False
+    job: SweepJob, deadline: float | None, mix: bool = False, launch_each: bool = False
 ) -> int:
     """Measure the missing rows of a job's points; return the exit code (`runner.exit_code`).
 
@@ -55,7 +55,7 @@ def run_sweep(
         return code_of(found, stop, added)
 
 
-def show_table(job: BatchJob, reporter: Reporter) -> None:
+def show_table(job: SweepJob, reporter: Reporter) -> None:
     """Write and print the table of the experiments with a title, if there are any."""
     if any(experiment.title for experiment in job.sweep.experiments):
         try:
@@ -69,7 +69,7 @@ def show_table(job: BatchJob, reporter: Reporter) -> None:
                 reporter.say(f"table in {job.root / table.NAME}:\n\n{text}")
 
 
-def orphaned(job: BatchJob, folder: Folder) -> list[str]:
+def orphaned(job: SweepJob, folder: Folder) -> list[str]:
     """Return files of points that are in no plan of the sweep, for any queue."""
     known = list(job.plan.points)
     if job.machine.job.queues and folder.strangers(known):
@@ -79,7 +79,7 @@ def orphaned(job: BatchJob, folder: Folder) -> list[str]:
     return folder.strangers(known)
 
 
-def begin(reporter: Reporter, job: BatchJob, folder: Folder) -> None:
+def begin(reporter: Reporter, job: SweepJob, folder: Folder) -> None:
     """Print the plan of this start."""
     reporter.say(
         f"sweep {job.sweep.name} on {job.machine.name}: {count(len(job.points), 'point')}, "

@@ -24,7 +24,6 @@ from omb_py.core.text.units import duration
 from omb_py.core.text.words import count
 from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
-from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.files import locked, moment, writing
 from omb_py.sweeps.folder import Attempt, Folder, PointState
 from omb_py.sweeps.point_launch import PointLaunch, SharedLaunch, clear_scratch, mark_of
@@ -32,6 +31,7 @@ from omb_py.sweeps.points import SweepPoint, launched_together
 from omb_py.sweeps.reasons import last_words
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.stop import Stop
+from omb_py.sweeps.sweep_job import SweepJob
 
 SAME_CAUSE = 3
 """Points that fail in the same words before the first row, or before their ranks meet: the cause is
@@ -44,7 +44,7 @@ MOST_PAUSES = 20  # in a row, after which a point waits for another start
 class Runner:
     """What it takes to run the points of a job: its folder, launcher and limits."""
 
-    job: BatchJob
+    job: SweepJob
     folder: Folder
     launcher: str
     reporter: Reporter

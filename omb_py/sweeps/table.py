@@ -15,10 +15,10 @@ from omb_py.core.text.tables import Sheet, content_of, plain
 from omb_py.core.text.units import size_text, value_text
 from omb_py.core.text.words import count
 from omb_py.results.application import ApplicationRow
-from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.folder import NO_SIZE, Folder
 from omb_py.sweeps.points import SweepPlan, SweepPoint, possible
+from omb_py.sweeps.sweep_job import SweepJob
 
 NAME = "table.csv"
 """The table's file in the folder of the sweep."""
@@ -35,7 +35,7 @@ MEASURED = ("value", "unit", "size", *FAULTS, *UNLIKE)
 MEANS = "Values are means, as native OMB prints them; of several launches the median."
 
 
-def write(job: BatchJob) -> str:
+def write(job: SweepJob) -> str:
     """Write the table of a sweep into its folder as CSV; return it as text.
 
     Empty where no experiment with a title has a point. Raises `OmbError` when the file cannot be
@@ -77,7 +77,7 @@ def cells_of(row: dict[Any, Any], reasons: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def planned(job: BatchJob) -> Iterator[tuple[str, SweepPlan]]:
+def planned(job: SweepJob) -> Iterator[tuple[str, SweepPlan]]:
     """Yield the title of each experiment that has one, and its points of the first launch."""
     for experiment in job.sweep.experiments:
         if experiment.title:
@@ -86,7 +86,7 @@ def planned(job: BatchJob) -> Iterator[tuple[str, SweepPlan]]:
 
 
 def rows_of(
-    job: BatchJob, experiments: Sequence[tuple[str, SweepPlan]]
+    job: SweepJob, experiments: Sequence[tuple[str, SweepPlan]]
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each message size of each point: what was asked, and what was measured.
 

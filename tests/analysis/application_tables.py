@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from omb_py.results.application import ApplicationRow
-from omb_py.results.files import open_csv
+from omb_py.results.csv_json import open_csv
 
 ONE_RANK_S = 8.0
 

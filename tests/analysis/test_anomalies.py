@@ -13,7 +13,7 @@ from omb_py.analysis.anomalies import Anomaly, anomalies
 from omb_py.analysis.table import Results, load
 from omb_py.analysis.values import value_column
 from omb_py.results.columns import Row
-from omb_py.results.files import cell, header_of
+from omb_py.results.csv_json import cell, header_of
 from tests.helpers.refusals import assert_names, missing
 from tests.results.readers.test_nccl_tests import of_one_rank
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.bindings.machine.prototypes import MOST_ARGUMENTS, PROTOTYPES
+from omb_py.bindings.compiled.prototypes import MOST_ARGUMENTS, PROTOTYPES
 
 INCLUDE = Path(sys.prefix) / "include"
 C_TYPES = {

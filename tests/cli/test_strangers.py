@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.table import load
 from omb_py.core.text.words import Screen, csv_cell, from_csv_cell, printable
-from omb_py.results.files import cell
+from omb_py.results.csv_json import cell
 from tests.conftest import Run
 
 OBEYED = "\x1b]0;title\x07\x1b[31m\x9b2J\x7f"

@@ -88,7 +88,7 @@ def test_function_without_a_row_is_named(mpi: str, tmp_path: Path, binding: str)
     job = run([mpi, "-n", "2", f"{BIN}/omb-py", *words], environment, tmp_path, timeout=60)
     (sentence,) = job.sentences
     assert "sendrecv_replace" in sentence
-    assert "omb_py/bindings/machine/prototypes.py" in sentence
+    assert "omb_py/bindings/compiled/prototypes.py" in sentence
     assert job.code == 5
 
 

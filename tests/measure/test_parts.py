@@ -13,8 +13,8 @@ from omb_py.core.datatypes import find_types
 from omb_py.core.options import Options
 from omb_py.measure.parts import PartWriter
 from omb_py.results.columns import Row
-from omb_py.results.files import CsvWriter, JsonWriter
-from omb_py.results.output import text_writer
+from omb_py.results.csv_json import CsvWriter, JsonWriter
+from omb_py.results.destinations import text_writer
 from omb_py.results.sink import StreamSink
 from omb_py.results.writer import Collector, Writer
 

@@ -24,7 +24,7 @@ CHECKED = "-c -i 3 --sizes 8,4096"
 def test_missing_compiled_loop_names_the_compiler(mpiexec: Run, tmp_path: Path) -> None:
     hidden = tmp_path / "sitecustomize.py"
     hidden.write_text(
-        "import omb_py.bindings.machine.loop as loop\nloop.FILE = '/nowhere/loop.so'\n"
+        "import omb_py.bindings.compiled.loop as loop\nloop.FILE = '/nowhere/loop.so'\n"
     )
     job = mpiexec(2, "allreduce", *QUICK, PYTHONPATH=str(tmp_path))
     assert_refused(job, MissingError.exit_code, "no compiled loop gcc --binding prebound")
@@ -43,7 +43,7 @@ def test_missing_loop_names_a_source_tree_or_the_compiler(
     copied = shutil.copytree(ROOT / "omb_py", tmp_path / "omb_py", ignore=NO_LIBRARIES)
     if tree:
         (tmp_path / "pyproject.toml").touch()
-    program = "from omb_py.bindings.machine.loop import compiled; compiled()"
+    program = "from omb_py.bindings.compiled.loop import compiled; compiled()"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=copied.parent, env={}, capture_output=True, text=True
     )

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
-LOOP = "omb_py/bindings/machine/libloop.so"
+LOOP = "omb_py/bindings/compiled/libloop.so"
 """What a wheel has and a checkout has not."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from omb_py.core.errors import OmbError, UsageError
-from omb_py.results.output import check_output
+from omb_py.results.destinations import check_output
 from omb_py.results.samples import (
     DTYPE,
     HEADER_BYTES,

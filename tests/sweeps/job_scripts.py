@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from omb_py.sweeps import batch, catalog, points
-from omb_py.sweeps.batch import BatchJob
+from omb_py.sweeps import catalog, points, sweep_job
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.sweep_job import SweepJob
 from omb_py.sweeps.toml import read
 from tests.sweeps.configs import machine, sweep
 
@@ -56,14 +56,14 @@ def shipped_names(kind: str) -> list[str]:
     return sorted(path.stem for path in (catalog.folder() / kind).glob("*.toml"))
 
 
-def described(plan: Sweep, where: Machine, **values: Any) -> BatchJob:
+def described(plan: Sweep, where: Machine, **values: Any) -> SweepJob:
     """A sweep on a machine, to be divided into jobs."""
-    batch.check(where)
+    sweep_job.check(where)
     words = {"sweep_word": plan.name, "machine_word": where.name} | values
-    return BatchJob(sweep=plan, machine=where, plan=points.plan(plan, where), **words)
+    return SweepJob(sweep=plan, machine=where, plan=points.plan(plan, where), **words)
 
 
-def shipped_job(sweep_name: str, machine_name: str) -> BatchJob:
+def shipped_job(sweep_name: str, machine_name: str) -> SweepJob:
     """A shipped sweep on a shipped machine."""
     plan = read(catalog.find("sweeps", sweep_name), Sweep)
     return described(plan, read(catalog.find("machines", machine_name), Machine))
@@ -71,7 +71,7 @@ def shipped_job(sweep_name: str, machine_name: str) -> BatchJob:
 
 def own_job(
     scheduler: str = "slurm", job: Mapping[str, Any] | None = None, **values: Any
-) -> BatchJob:
+) -> SweepJob:
     """A small sweep on one and two nodes of a small machine, as one job."""
     where = machine(scheduler=scheduler, nodes=2, job=dict(job or {}), **values)
     return described(sweep(NODES), where)

@@ -15,7 +15,7 @@ from omb_py.benchmarks import find_benchmark
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.options.parse import parse
 from omb_py.results.columns import IDENTITY
-from omb_py.sweeps.again import Confirmed, Way, confirm, filled, launcher_words, start_of
+from omb_py.sweeps.confirming import Confirmed, Way, confirm, filled, launcher_words, start_of
 from tests.helpers.refusals import missing
 
 TEXT = "# OSU MPI Allreduce Latency Test v7.5\n# Datatype: MPI_CHAR.\n# Size   Avg Latency(us)\n"

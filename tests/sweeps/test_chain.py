@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from omb_py.cli import command
 from omb_py.core.errors import OmbError
-from omb_py.sweeps import batch, jobs, schedulers
-from omb_py.sweeps.batch import BatchJob
+from omb_py.sweeps import jobs, schedulers, sweep_job
 from omb_py.sweeps.files import locked
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.jobs import append, jobs_of_chain, read_record
 from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.sweeps.sweep_job import SweepJob
 from tests.helpers.refusals import assert_names, refuses
 from tests.sweeps.job_scripts import SWEEP, Sandbox
 
@@ -171,9 +171,9 @@ def test_a_chain_has_a_limit_of_jobs_that_a_person_lifts(site: Site) -> None:
     assert site.go_on("9") == 0
 
 
-def described_job() -> BatchJob:
+def described_job() -> SweepJob:
     """The job of the configurations in the current folder."""
-    return batch.find(WHERE[0], WHERE[2])
+    return sweep_job.find(WHERE[0], WHERE[2])
 
 
 def test_what_a_signal_stopped_submits_no_other(site: Site) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from omb_py.sweeps import batch, render
-from omb_py.sweeps.batch import BatchJob
+from omb_py.sweeps import render, sweep_job
 from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.sweeps.sweep_job import SweepJob
 from tests.sweeps.job_scripts import own_job, shipped_job, shipped_names
 
 NAME = r"[A-Za-z][\w.+-]{0,14}"
@@ -105,7 +105,7 @@ NEEDED = {
 ALL = {"queue": "debug", "account": "ours", "walltime": "90m"}
 
 
-def directives(job: BatchJob, sentinel: str) -> list[str]:
+def directives(job: SweepJob, sentinel: str) -> list[str]:
     """The directives of a script that begin with ``sentinel``, which must be its first lines."""
     first, *lines = render.script(job).splitlines()
     assert first.startswith("#!/bin/bash")
@@ -115,16 +115,19 @@ def directives(job: BatchJob, sentinel: str) -> list[str]:
     return [line.removeprefix(f"{sentinel} ") for line in found]
 
 
-def shipped_jobs() -> Iterator[tuple[str, BatchJob]]:
+def shipped_jobs() -> Iterator[tuple[str, SweepJob]]:
     """The scaling sweep on every shipped machine that has a scheduler."""
     for machine in shipped_names("machines"):
         if machine != "local":
             whole = shipped_job("scaling", machine)
-            for job in (*batch.divide(whole, None, True), *batch.divide(whole, None, False)):
+            for job in (
+                *sweep_job.divide(whole, None, True),
+                *sweep_job.divide(whole, None, False),
+            ):
                 yield machine, job
 
 
-def own_jobs() -> Iterator[tuple[str, BatchJob]]:
+def own_jobs() -> Iterator[tuple[str, SweepJob]]:
     """Jobs with everything and with nothing that can be asked for."""
     wishes = {
         "pbs": {"select": ["ngpus=4"], "attributes": ["place=scatter"], "filesystems": ["home"]},
@@ -146,7 +149,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("job", CASES)
-def test_directives_are_of_the_schedulers_grammar(job: BatchJob) -> None:
+def test_directives_are_of_the_schedulers_grammar(job: SweepJob) -> None:
     grammar, needed = GRAMMARS[job.machine.scheduler], NEEDED[job.machine.scheduler]
     found = directives(job, job.scheduler.sentinel)
     read = [line for line in found if not line.startswith("#")]
@@ -158,7 +161,7 @@ def test_directives_are_of_the_schedulers_grammar(job: BatchJob) -> None:
 
 
 @pytest.mark.parametrize("job", CASES)
-def test_what_is_left_to_fill_in_is_of_the_grammar_too(job: BatchJob) -> None:
+def test_what_is_left_to_fill_in_is_of_the_grammar_too(job: SweepJob) -> None:
     settings = job.machine.job  # a queue that is a QOS is in directives
     unread = job.scheduler.unread
     lines = render.script(job).splitlines()
@@ -237,5 +240,5 @@ def test_the_name_of_a_job_suits_every_scheduler() -> None:
     whole = own_job("torque")
     for name in ("3d-transposes-and-more", "a", "scaling.of-everything"):
         plan = whole.sweep.model_copy(update={"name": name})
-        for job in batch.divide(BatchJob(**(vars(whole) | {"sweep": plan})), None, False):
+        for job in sweep_job.divide(SweepJob(**(vars(whole) | {"sweep": plan})), None, False):
             assert re.fullmatch(NAME, job.title), job.title

@@ -21,11 +21,11 @@ from pydantic import BaseModel, ValidationError
 
 from omb_py.core.errors import UsageError
 from omb_py.sweeps import render
-from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.machine import JobSettings, Machine, Queue
 from omb_py.sweeps.quoting import check, comment, file_name, plain, shell
 from omb_py.sweeps.schedulers import SCHEDULERS
+from omb_py.sweeps.sweep_job import SweepJob
 from tests.helpers.refusals import refuses
 from tests.sweeps.job_scripts import UNFINISHED, Sandbox, own_job
 
@@ -89,7 +89,7 @@ SWEEP_FIELDS: dict[str, Field] = dict.fromkeys(("name", "description"), itself)
 WORDS: dict[str, Field] = dict.fromkeys(("sweep_word", "machine_word"), itself)
 
 
-def changed(job: BatchJob, where: str, values: dict[str, Any]) -> BatchJob:
+def changed(job: SweepJob, where: str, values: dict[str, Any]) -> SweepJob:
     """A job with values in its machine, its sweep or itself that no model has checked."""
     if where == "words":
         return replace(job, **values)
@@ -99,7 +99,7 @@ def changed(job: BatchJob, where: str, values: dict[str, Any]) -> BatchJob:
     return replace(job, **{where: getattr(job, where).model_copy(update=values)})
 
 
-def written(job: BatchJob) -> str | None:
+def written(job: SweepJob) -> str | None:
     """The script, or None where it is refused in one sentence."""
     try:
         return render.script(job)
@@ -109,8 +109,8 @@ def written(job: BatchJob) -> str | None:
 
 
 def with_all_that_is_accepted(
-    job: BatchJob, value: str, without: Iterable[str] = ()
-) -> tuple[BatchJob, list[str]]:
+    job: SweepJob, value: str, without: Iterable[str] = ()
+) -> tuple[SweepJob, list[str]]:
     """A job with a value in every field that takes it, and which fields those are."""
     accepted = []
     for where, fields in FIELDS.items():

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from omb_py.core.errors import UsageError
-from omb_py.sweeps import batch, render
+from omb_py.sweeps import render, sweep_job
 from omb_py.sweeps.schedulers import SCHEDULERS
 from tests import ROOT
 from tests.helpers.refusals import assert_names, missing, refuses
@@ -50,7 +50,7 @@ WAITS = sweep_of(LISTENS, READY)
 def scripts(sweep: str, machine: str) -> list[str]:
     """The scripts of a shipped sweep on a machine: one job for all, and the largest of several."""
     whole = shipped_job(sweep, machine)
-    jobs = (*batch.divide(whole, None, True), batch.divide(whole, None, False)[-1])
+    jobs = (*sweep_job.divide(whole, None, True), sweep_job.divide(whole, None, False)[-1])
     return list(dict.fromkeys(render.script(job) for job in jobs))
 
 
@@ -74,7 +74,7 @@ def test_shellcheck_has_nothing_to_say(machine: str) -> None:
 @pytest.mark.parametrize("machine", IN_JOBS)
 def test_the_scripts_in_jobs_are_what_would_be_made_today(machine: str) -> None:
     few = 2 if machine == "thetagpu" else None  # its largest points take the whole machine
-    (job,) = batch.divide(shipped_job("scaling", machine), few, True)
+    (job,) = sweep_job.divide(shipped_job("scaling", machine), few, True)
     path = JOBS / f"{machine}.sh"
     assert path.read_text() == render.script(job), f"{path.name} is stale: make jobs"
     assert path.stat().st_mode & 0o111 == 0o111, f"{path.name}: Cobalt wants it executable"
@@ -363,16 +363,16 @@ def test_a_virtual_environment_that_fails_is_named(text: str, tmp_path: Path) ->
 
 def test_each_number_of_nodes_is_a_job_of_its_own() -> None:
     whole = own_job()
-    one, two = batch.divide(whole, None, False)
+    one, two = sweep_job.divide(whole, None, False)
     assert (one.name, two.name) == ("mine-1-node", "mine-2-nodes")
     assert "#SBATCH --nodes=2\n" in render.script(two)
     assert " --nodes 2)\n" in render.script(two)
-    (single,) = batch.divide(whole, None, True)
+    (single,) = sweep_job.divide(whole, None, True)
     assert "#SBATCH --nodes=2\n" in render.script(single)
     assert " --nodes 2)" not in render.script(single)
-    assert batch.divide(whole, 2, False) == [two]
+    assert sweep_job.divide(whole, 2, False) == [two]
     with refuses(UsageError, "no point on 3 nodes of here (it has on 1, 2)"):
-        batch.divide(whole, 3, False)
+        sweep_job.divide(whole, 3, False)
 
 
 def test_a_walltime_leaves_time_to_end_in_order() -> None:

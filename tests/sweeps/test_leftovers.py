@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.core import shared_memory
+from omb_py.core import shm_files
 from omb_py.core.mpi.launcher import SHARED_FILES
-from omb_py.core.shared_memory import FOLDER, identity
+from omb_py.core.shm_files import FOLDER, identity
 from omb_py.sweeps import processes
 from tests.helpers.waiting import wait_for
 
@@ -43,7 +43,7 @@ def tell(records: Path, *lines: str | None) -> None:
 
 
 def test_shared_memory_with_a_name_is_told() -> None:
-    assert shared_memory.files_in(MAPS) == ["/dev/shm/mpich_shm_ab_0"]
+    assert shm_files.files_in(MAPS) == ["/dev/shm/mpich_shm_ab_0"]
 
 
 def test_what_a_job_told_is_removed(tmp_path: Path, segment: Path) -> None:
@@ -108,10 +108,10 @@ def test_a_process_tells_what_it_has_mapped(tmp_path: Path, segment: Path) -> No
     import mmap
 
     with segment.open("r+b") as file, mmap.mmap(file.fileno(), 0):
-        shared_memory.record(str(tmp_path))
+        shm_files.record(str(tmp_path))
     (told,) = tmp_path.glob("*.mapped")
     assert identity(str(segment)) in told.read_text().splitlines()
-    shared_memory.record(str(tmp_path / "nowhere"))
+    shm_files.record(str(tmp_path / "nowhere"))
 
 
 def test_launcher_that_is_being_started_ends_with_a_killed_sweep(tmp_path: Path) -> None:

@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 
 from omb_py.analysis.verdict import by_runs
-from omb_py.sweeps.native import FEWEST_ROUNDS, Goal, MeasuredTurns, half_widths, orders, reached
+from omb_py.sweeps.compare_native import (
+    FEWEST_ROUNDS,
+    Goal,
+    MeasuredTurns,
+    half_widths,
+    orders,
+    reached,
+)
 from tests.helpers.refusals import assert_names
 
 

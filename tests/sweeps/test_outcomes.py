@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from omb_py.sweeps import point_launch, runner
-from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.folder import (
     DONE,
     FAILED,
@@ -26,6 +25,7 @@ from omb_py.sweeps.points import plan
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import judge, silent_end
 from omb_py.sweeps.stop import Stop, exit_code
+from omb_py.sweeps.sweep_job import SweepJob
 from tests.helpers.refusals import missing
 from tests.sweeps.configs import machine, sweep
 
@@ -136,7 +136,7 @@ def test_rows_measured_elsewhere_before_the_locks_are_not_measured_again(
     stand_in(f'echo "$*" >> {tmp_path}/launches; exit 1', tmp_path, monkeypatch)
     what = sweep({"bindings": ["native", "buffer"], "sizes": [8, 64]}, retries=0, order=order)
     where = machine(launcher="srun")
-    job = BatchJob(what, where, "mine", "here", plan=plan(what, where), folder=tmp_path / "mine")
+    job = SweepJob(what, where, "mine", "here", plan=plan(what, where), folder=tmp_path / "mine")
     folder = Shared(job.root)
     folder.rows = rows
     reporter = Reporter(folder, job.plan.points)
@@ -167,7 +167,7 @@ def test_point_that_a_signal_interrupts_is_stopped_and_has_not_failed(
     begun = tmp_path / "begun"
     stand_in(script.format(begun), tmp_path, monkeypatch)
     what, where = sweep(retries=0), machine(launcher="srun")
-    job = BatchJob(what, where, "mine", "here", plan=plan(what, where), folder=tmp_path / "mine")
+    job = SweepJob(what, where, "mine", "here", plan=plan(what, where), folder=tmp_path / "mine")
     folder = Folder(job.root)
     reporter = Reporter(folder, job.plan.points)
     running = runner.Runner(job, folder, "srun", reporter, StopAfter(begun))

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from omb_py.results.application import ApplicationRow
-from omb_py.sweeps.batch import BatchJob
 from omb_py.sweeps.commands import command
 from omb_py.sweeps.folder import Attempt, Folder, PointState
 from omb_py.sweeps.points import SweepPoint, launched_together, plan
+from omb_py.sweeps.sweep_job import SweepJob
 from omb_py.sweeps.table import NAME, write
 from tests.helpers.refusals import missing
 from tests.sweeps.configs import machine, sweep
@@ -96,10 +96,10 @@ def test_part_that_a_benchmark_cannot_have_is_left_out(
     assert not missing(reason, found.left_out[0].describe())
 
 
-def job_of(root: Path, *experiments: dict[str, Any]) -> BatchJob:
+def job_of(root: Path, *experiments: dict[str, Any]) -> SweepJob:
     """A sweep on three nodes with its folder."""
     what, where = sweep(*experiments, launches=3), machine(**THREE)
-    return BatchJob(what, where, "mine", "here", plan=plan(what, where), folder=root)
+    return SweepJob(what, where, "mine", "here", plan=plan(what, where), folder=root)
 
 
 def test_table_has_medians_of_launches_and_reasons_of_gaps(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def fill(root: Path, point: SweepPoint, *rows: str) -> None:
     path.write_text("\n".join([head, *(f"r{point.launch},{row}" for row in rows), ""]))
 
 
-def table_rows(job: BatchJob, root: Path) -> list[dict[str, str]]:
+def table_rows(job: SweepJob, root: Path) -> list[dict[str, str]]:
     """The rows of the table that is written."""
     assert write(job)
     return list(csv.DictReader((root / NAME).read_text().splitlines()))

@@ -9,7 +9,7 @@ import pytest
 
 from omb_py.cli import command
 from omb_py.core.errors import UsageError
-from omb_py.sweeps import batch, catalog, render
+from omb_py.sweeps import catalog, render, sweep_job
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import Machine
@@ -63,8 +63,8 @@ def test_points_outside_a_queue_name_other_queues() -> None:
 )
 def test_walltime_outside_a_queue_refused(queue: str, walltime: str, words: str) -> None:
     with refuses(UsageError, words):
-        batch.divide(described(sweep(NODES), on(queue, walltime=walltime)), None, False)
-    batch.divide(described(sweep(NODES), on(None, walltime=walltime)), None, False)
+        sweep_job.divide(described(sweep(NODES), on(queue, walltime=walltime)), None, False)
+    sweep_job.divide(described(sweep(NODES), on(None, walltime=walltime)), None, False)
 
 
 BY_NODES = {"prod": {"max_nodes": 496, "max_walltime": [[24, "3h"], [99, "6h"], [496, "24h"]]}}
@@ -76,10 +76,10 @@ def test_a_walltime_limit_may_depend_on_the_nodes(nodes: int, hours: int) -> Non
     for walltime, fits in ((f"{hours}h", True), (f"{hours}h1s", False)):
         job = described(wide, on("prod", queues=BY_NODES, walltime=walltime))
         if fits:
-            assert batch.divide(job, nodes, False)[0].size == nodes
+            assert sweep_job.divide(job, nodes, False)[0].size == nodes
         else:
             with refuses(UsageError, f"{nodes} nodes at most {hours}"):
-                batch.divide(job, nodes, False)
+                sweep_job.divide(job, nodes, False)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,11 @@ def test_wrong_limits_of_a_queue_refused(limits: dict[str, Any], words: str) -> 
 def test_jobs_fit_the_queue(most: int, given: dict[str, str], jobs: int, chain: str) -> None:
     queues = {"few": {"max_nodes": 4, "max_queued": most}}
     job = described(sweep(NODES), on("few", queues=queues, **given))
-    made = batch.divide(job, None, False)
+    made = sweep_job.divide(job, None, False)
     assert len(made) == jobs
     assert {one.settings.chain for one in made} == {chain}
     assert f"--chain {chain} " in render.script(made[0])
-    assert [one.nodes for one in batch.divide(job, 2, False)] == [2]
+    assert [one.nodes for one in sweep_job.divide(job, 2, False)] == [2]
 
 
 def test_a_queue_of_parts_of_nodes_has_its_own_cores_and_gpus() -> None:

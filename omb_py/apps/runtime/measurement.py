@@ -34,7 +34,7 @@ from omb_py.measure.launch import Launch
 from omb_py.measure.writers import finish_writers, start_writers
 from omb_py.results.application import ApplicationRow, ApplicationWriter
 from omb_py.results.columns import new_run
-from omb_py.results.output import writers_of
+from omb_py.results.destinations import writers_of
 from omb_py.results.writer import Writer
 
 TIMES = ("time_s", *(f"{phase.value}_s" for phase in Phase), "other_s")

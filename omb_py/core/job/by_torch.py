@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from omb_py.core.errors import UnsupportedError, UsageError, needing
 from omb_py.core.job import Job, Op
-from omb_py.core.job.network import host_identity, interface_of, own_address
+from omb_py.core.job.address import host_identity, interface_of, own_address
 from omb_py.core.mpi import launcher
 
 with needing("torch"):

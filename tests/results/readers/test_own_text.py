@@ -38,8 +38,8 @@ from omb_py.measure.rows import (
 from omb_py.options.parse import parse
 from omb_py.options.table import parameters
 from omb_py.results.columns import KINDS, Row
-from omb_py.results.files import CsvWriter
-from omb_py.results.output import text_writer
+from omb_py.results.csv_json import CsvWriter
+from omb_py.results.destinations import text_writer
 from omb_py.results.readers import omb_text as omb
 from omb_py.results.sink import StreamSink
 from tests.helpers.properties import examples

@@ -69,7 +69,7 @@ def standard_output(record: type[Record], text: Writer[Any] | None, kind: str) -
     """Return the writer to standard output of a kind: ``text``, if there is one, csv or json."""
     if text is not None and kind == "text":
         return text
-    from omb_py.results.files import CsvWriter, JsonWriter
+    from omb_py.results.csv_json import CsvWriter, JsonWriter
     from omb_py.results.sink import stream_sink
 
     sink = stream_sink(sys.stdout.buffer)
@@ -80,7 +80,7 @@ def file_writer(name: str, record: type[Record], clear: bool) -> Writer[Any]:
     """Return the writer of records of a kind to a file, by its suffix; overwritten if ``clear``."""
     from pathlib import Path
 
-    from omb_py.results.files import open_csv, open_json
+    from omb_py.results.csv_json import open_csv, open_json
 
     path = Path(name)
     return open_csv(path, record, clear) if path.suffix == ".csv" else open_json(path, clear)

@@ -10,9 +10,9 @@ from typing import Any
 
 from mpi4py import MPI
 
-from omb_py.bindings.machine.datatypes import LARGEST_INT, Datatypes, check_count, constant
-from omb_py.bindings.machine.loop import address_in_loop
-from omb_py.bindings.machine.prototypes import MOST_ARGUMENTS, PROTOTYPES, no_row
+from omb_py.bindings.compiled.datatypes import LARGEST_INT, Datatypes, check_count, constant
+from omb_py.bindings.compiled.loop import address_in_loop
+from omb_py.bindings.compiled.prototypes import MOST_ARGUMENTS, PROTOTYPES, no_row
 from omb_py.core.calls import IN_PLACE, Call, Message, Operand, Slot, Step
 from omb_py.core.errors import UnsupportedError
 from omb_py.core.memory import Local

@@ -118,6 +118,6 @@ def no_row(function: str, binding: str) -> UnsupportedError:
     """Return the error for a function that `PROTOTYPES` has no row of."""
     instead = "use --binding buffer, or " if binding == "native" else ""
     return UnsupportedError(
-        f"binding {binding} has no {function}, whose row in omb_py/bindings/machine/prototypes.py "
+        f"binding {binding} has no {function}, whose row in omb_py/bindings/compiled/prototypes.py "
         f"is missing: {instead}add the row"
     )

@@ -32,7 +32,7 @@ NO_POINTS = SweepPlan((), ())
 
 
 @dataclass(frozen=True)
-class BatchJob:
+class SweepJob:
     """A sweep on a machine, or its part on ``nodes`` nodes: the points of a script or one start.
 
     ``sweep_word`` and ``machine_word`` are the command line's words for the two configurations.
@@ -162,7 +162,7 @@ class BatchJob:
         submit = shlex.join(["omb-py", "job", "submit", *self.words])
         return f"{needed}, this job has {have}: ask for more by {submit} {choice}"
 
-    def on(self, nodes: int | None) -> BatchJob:
+    def on(self, nodes: int | None) -> SweepJob:
         """Return the part on ``nodes`` nodes, all of it for None; raises `UsageError` without a
         point."""
         have = self.plan.node_counts
@@ -180,7 +180,7 @@ def find(
     folder: Path | None = None,
     scheduled: bool = True,
     **settings: str | None,
-) -> BatchJob:
+) -> SweepJob:
     """Return a sweep on a machine by their words, with other ``settings`` of jobs than the
     machine's.
 
@@ -194,7 +194,7 @@ def find(
     words += [] if folder is None else ["--folder", str(folder)]
     if scheduled:
         check(where)
-    return BatchJob(
+    return SweepJob(
         sweep=asked,
         machine=where,
         sweep_word=argument(sweep),
@@ -214,7 +214,7 @@ def find_machine(word: str, **settings: str | None) -> Machine:
     return with_settings(read(catalog.find("machines", word), Machine), given)
 
 
-def divide(job: BatchJob, nodes: int | None, one_job: bool) -> list[BatchJob]:
+def divide(job: SweepJob, nodes: int | None, one_job: bool) -> list[SweepJob]:
     """Return the jobs of a sweep: one for each number of nodes, to wait only for the nodes needed.
 
     ``nodes`` chooses one number, ``one_job`` makes one job for all, on as many nodes as the largest

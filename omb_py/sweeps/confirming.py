@@ -23,7 +23,7 @@ from omb_py.options.parse import apart, long_words, named, reader
 from omb_py.options.table import OF_A_LAUNCH, common_parameters
 from omb_py.results.columns import IDENTITY
 from omb_py.sweeps import launchers
-from omb_py.sweeps.native import OMB_PY, find_launcher, launch
+from omb_py.sweeps.compare_native import OMB_PY, find_launcher, launch
 
 Runs = Mapping[str, Mapping[str, str]]
 """Metadata by the names of runs."""
