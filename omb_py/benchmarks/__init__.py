@@ -192,13 +192,13 @@ class Content:
 class CheckedIteration(Iteration):
     """One iteration of one rank: its calls, the data before them and the data expected after.
 
-    ``settle`` are steps that come before data is checked or written anew, if that takes more than
-    the calls: other ranks may still reach this one's memory.
+    ``before_check`` are steps that come before data is checked or written anew, if that takes more
+    than the calls: other ranks may still reach this one's memory.
     """
 
     inputs: tuple[Content, ...] = ()
     outputs: tuple[Content, ...] = ()
-    settle: tuple[Step, ...] = ()
+    before_check: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)

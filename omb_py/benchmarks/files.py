@@ -34,7 +34,7 @@ def plan(function: str, case: Case) -> Plan:
         steps,
         inputs=(Content.of(case.rank, source),),
         outputs=(Content.of(case.rank, target),),
-        settle=(Call("file_sync", on=file), Call("barrier")),
+        before_check=(Call("file_sync", on=file), Call("barrier")),
     )
     return Plan((exchange,), case.payload, messages=case.ranks)
 

@@ -117,7 +117,7 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
     if peer is None:  # fences and barriers are collective
         fences = (Call("win_fence", on=exposed.win, values=(0,)),) * 2 if sync == "fence" else ()
         barriers = (Call("barrier"),) * (1 if sync in ACTIVE else 2)
-        return Plan((CheckedIteration(fences, settle=barriers),), case.payload, timed=False)
+        return Plan((CheckedIteration(fences, before_check=barriers),), case.payload, timed=False)
     first = case.rank < peer
     turns = sync in ACTIVE and not windowed
     parts = []
@@ -195,7 +195,7 @@ def fence(side: Side) -> CheckedIteration:
     fence = Call("win_fence", on=side.win, values=(0,))
     own, others = (fence, *side.calls, fence), (fence,) * side.turns
     steps = (*own, *others) if side.first else (*others, *own)
-    return CheckedIteration(steps, settle=(Call("barrier"),))
+    return CheckedIteration(steps, before_check=(Call("barrier"),))
 
 
 def pscw(side: Side) -> CheckedIteration:
@@ -209,7 +209,7 @@ def pscw(side: Side) -> CheckedIteration:
         steps = (post, *access, wait)
     elif side.turns:
         steps = (*access, post, wait) if side.first else (post, wait, *access)
-    return CheckedIteration(steps, settle=(Call("barrier"),))
+    return CheckedIteration(steps, before_check=(Call("barrier"),))
 
 
 def locked_anew(side: Side, every_window: bool = False) -> CheckedIteration:
@@ -221,7 +221,7 @@ def locked_anew(side: Side, every_window: bool = False) -> CheckedIteration:
         lock = Call("win_lock_all", on=side.win, values=(0,))
         unlock = Call("win_unlock_all", on=side.win)
     barriers = Call("barrier"), Call("barrier")
-    return CheckedIteration((lock, *side.calls, unlock), settle=barriers)
+    return CheckedIteration((lock, *side.calls, unlock), before_check=barriers)
 
 
 def locked_once(flush: str, side: Side) -> CheckedIteration:
@@ -235,13 +235,13 @@ def locked_once(flush: str, side: Side) -> CheckedIteration:
         (*side.calls, Call(flush, on=side.win, values=(side.peer,))),
         setup=(side.lock,),
         teardown=(side.unlock,),
-        settle=(replace(side.unlock), Call("barrier"), Call("barrier"), replace(side.lock)),
+        before_check=(replace(side.unlock), Call("barrier"), Call("barrier"), replace(side.lock)),
     )
 
 
 def passive_target(side: Side) -> CheckedIteration:
     """Return a target's iteration: only a lock before the check, by which it sees the data."""
-    return CheckedIteration(settle=(Call("barrier"), side.lock, side.unlock, Call("barrier")))
+    return CheckedIteration(before_check=(Call("barrier"), side.lock, side.unlock, Call("barrier")))
 
 
 SYNCHRONIZED: dict[str, Callable[[Side], CheckedIteration]] = {

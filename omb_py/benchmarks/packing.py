@@ -22,7 +22,7 @@ def plan(function: str, case: Case) -> Plan:
     before, after = (Content.of(case.rank, message.memory) for message in (loose, again))
     exchange = CheckedIteration(inputs=(before,), outputs=(after,))
     if function == "pack":
-        exchange = replace(exchange, steps=(pack,), settle=(unpack,))
+        exchange = replace(exchange, steps=(pack,), before_check=(unpack,))
     else:
         exchange = replace(exchange, steps=(unpack,), before=(pack,))
     return Plan((exchange,), case.payload)

@@ -247,11 +247,11 @@ class MethodBinding(Binding):
 class StartedBinding(Binding):
     """Starts the work of each step and waits for it: the loop keeps both times.
 
-    ``settle`` waits for a device; None if the work is not on one.
+    ``wait_for_device`` waits for a device; None if the work is not on one.
     """
 
     serves_threads = False
-    settle: BoundCall | None = None
+    wait_for_device: BoundCall | None = None
     loop_of: Callable[..., Loop] = StartedLoop
     """Makes the loop of what starts the steps, with the other arguments of `StartedLoop`."""
 
@@ -261,11 +261,11 @@ class StartedBinding(Binding):
 
     def bind(self, step: Step) -> BoundCall:
         copies, start = self.started(step)
-        return partial(complete, copies, start, self.settle)
+        return partial(complete, copies, start, self.wait_for_device)
 
     def bound(self, iteration: Iteration) -> BoundIteration:
         starts, before, after = self._parts_of(iteration)
-        calls = tuple(partial(complete, (), start, self.settle) for start in starts)
+        calls = tuple(partial(complete, (), start, self.wait_for_device) for start in starts)
         return BoundIteration(calls, before, after)
 
     def loop(self, iterations: Sequence[Iteration], pace: Pace) -> Loop:
@@ -287,19 +287,21 @@ class StartedBinding(Binding):
         return starts, tuple(before), tuple(map(self.bind, iteration.after))
 
 
-def complete(copies: Sequence[BoundCall], start: Start, settle: BoundCall | None) -> Sequence[Any]:
+def complete(
+    copies: Sequence[BoundCall], start: Start, wait_for_device: BoundCall | None
+) -> Sequence[Any]:
     """Make one step, outside of a timing loop, and return the works that it waited for.
 
     ``copies`` bring the data where the step takes it from, ``start`` starts the step's works, each
-    with a method ``wait``, and ``settle`` waits for a device; None if there is none.
+    with a method ``wait``, and ``wait_for_device`` waits for a device; None if there is none.
     """
     for copy in copies:
         copy()
     works = start() or ()
     for work in works:
         work.wait()
-    if settle is not None:
-        settle()
+    if wait_for_device is not None:
+        wait_for_device()
     return works
 
 

@@ -60,9 +60,9 @@ class TorchBinding(StartedBinding):
         self._rank = job.rank
         self._size = job.ranks
         self._group, self._ranks = _connect(job, self._backend, options.interface)
-        self.settle = torch.cuda.current_stream().synchronize if self._on_device else None
-        if self.settle is not None:
-            self.loop_of = partial(on_stream, self.settle)
+        self.wait_for_device = torch.cuda.current_stream().synchronize if self._on_device else None
+        if self.wait_for_device is not None:
+            self.loop_of = partial(on_stream, self.wait_for_device)
         self._lacking: dict[str, bool] = {}
 
     def describe(self) -> dict[str, str]:

@@ -116,7 +116,7 @@ class Sycl(Driver):
     def free_pinned(self, address: int) -> None:
         del self._pinned[address]
 
-    def settle(self, address: int, nbytes: int, number: int | None) -> None:
+    def place_pages(self, address: int, nbytes: int, number: int | None) -> None:
         if nbytes and number is None:
             raise UnsupportedError("SYCL keeps no pages on the host: use D, MD or --managed")
         if nbytes:

@@ -314,7 +314,9 @@ class CheckedCalls:
         self._results: list[list[object]] = []
         self.fill()  # some bindings make an object of the data when calls are bound
         self._bound = [binding.bound(exchange) for exchange in exchanges]
-        self._settle = [binding.bind(step) for exchange in exchanges for step in exchange.settle]
+        self._before_check = [
+            binding.bind(step) for exchange in exchanges for step in exchange.before_check
+        ]
 
     def fill(self) -> None:
         """Write the data as it is before the calls, and marks where data has to arrive."""
@@ -325,7 +327,7 @@ class CheckedCalls:
         """Make the calls untimed, and what comes before and after them."""
         for one in self._bound:
             make((*one.before, *one.calls, *one.after))
-        make(self._settle)
+        make(self._before_check)
 
     def time(self, threads: int, enter: Callable[[], None]) -> float:
         """Make the calls; the seconds of an iteration. The arguments are those of `run_once`."""
@@ -334,7 +336,7 @@ class CheckedCalls:
         seconds, self._results = run_once([one.calls for one in self._bound], threads, enter)
         for one in self._bound:
             make(one.after)
-        make(self._settle)
+        make(self._before_check)
         return seconds
 
     def faults(self) -> list[str]:

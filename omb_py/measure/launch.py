@@ -20,8 +20,8 @@ from omb_py.core.options import Options
 
 if TYPE_CHECKING:
     from omb_py.core.mpi.watchdog import Watchdog
-    from omb_py.measure.parts import PartJob
     from omb_py.measure.sampling import Report
+    from omb_py.measure.subset import SubsetJob
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Launch:
     """A launch of ranks: their job, and the buffer whose device was chosen for it.
 
     ``device_first`` is true if the device, if any, was chosen before MPI was started; ``stages``
-    have the durations of the parts of the start. ``part`` are the ranks that measure if the others
+    have the durations of the start's parts. ``subset`` are the ranks that measure if the others
     sleep meanwhile: then they are the ``job``.
     """
 
@@ -38,7 +38,7 @@ class Launch:
     watchdog: Watchdog | None = None
     device_first: bool = True
     stages: Stages = field(default_factory=Stages)
-    part: PartJob | None = None
+    subset: SubsetJob | None = None
 
     @property
     def report(self) -> Report | None:

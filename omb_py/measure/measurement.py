@@ -199,16 +199,16 @@ class Measurement:
                     f"next call of --p2p-algorithm {self.options.algorithm} sends: use --binding "
                     "buffer"
                 )
-            on_part = self.launch.part is not None
-            if self.options.session or on_part:
+            on_subset = self.launch.subset is not None
+            if self.options.session or on_subset:
                 from omb_py.core import mpi
 
                 for exchange in plan.exchanges:
                     functions = binding.functions(exchange)
                     if self.options.session:
                         mpi.check(functions)
-                    if on_part:
-                        mpi.check_on_part(functions)
+                    if on_subset:
+                        mpi.check_on_subset(functions)
             if plan.threads == 1:
                 return binding.loop(plan.exchanges, pace)
             if not binding.serves_threads:

@@ -46,7 +46,7 @@ class Staging:
             steps=through(exchange.steps),
             after=through(exchange.after),
             teardown=through(exchange.teardown),
-            settle=through(exchange.settle),
+            before_check=through(exchange.before_check),
         )
 
     def _step(self, step: Step, inputs: Sequence[Content], only_made: bool) -> Iterator[Step]:

@@ -28,9 +28,9 @@ from omb_py.core.options import Options
 from omb_py.core.text import files
 from omb_py.core.text.words import count
 from omb_py.measure.launch import Launch
-from omb_py.measure.parts import PartJob, on_part
 from omb_py.measure.progress import Progress
 from omb_py.measure.run import run
+from omb_py.measure.subset import SubsetJob, on_subset
 from omb_py.results.columns import new_run
 from omb_py.results.writer import Writer
 
@@ -261,11 +261,11 @@ def measure_entry(
         run(launch, benchmark, options, more, entry.command)
         return
 
-    def on_these(part: PartJob) -> None:
-        run(replace(launch, job=part, part=part), benchmark, options, more, entry.command)
+    def on_these(subset: SubsetJob) -> None:
+        run(replace(launch, job=subset, subset=subset), benchmark, options, more, entry.command)
 
     launch.progress(f"waiting for the ranks that measure {benchmark.name}")
-    on_part(job, ranks, on_these, launch.report)
+    on_subset(job, ranks, on_these, launch.report)
 
 
 def outcome_of(error: OmbError, entry: Entry) -> tuple[str, int]:

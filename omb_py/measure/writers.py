@@ -37,8 +37,8 @@ def start_writers(
                 facts = _metadata(launch, run, nodes, bindings)
                 metadata = {**facts, **(conditions or {}), **metadata}
             writers = [*opened()]
-            if launch.part is not None:
-                writers = launch.part.naming(writers)
+            if launch.subset is not None:
+                writers = launch.subset.naming(writers)
             for writer in writers:
                 writer.start(metadata)
     return writers

@@ -81,7 +81,7 @@ class SharedLaunch:
 class PointLaunch:
     """The points of one launch, with what it takes to launch them.
 
-    ``shared`` is the state of several points, and ``settle`` notes which of them are over.
+    ``shared`` is the state of several points, and ``note_over`` notes which of them are over.
     """
 
     job: SweepJob
@@ -90,7 +90,7 @@ class PointLaunch:
     stop: Stop
     points: Sequence[SweepPoint]
     shared: SharedLaunch | None
-    settle: Callable[[], None] | None
+    note_over: Callable[[], None] | None
 
     def run(self) -> tuple[int | None, str | None, bool]:
         """Run the launcher to its end; return its exit code, or how it was ended, and whether its
@@ -173,9 +173,9 @@ class PointLaunch:
                 return outcomes.STOPPED if self.stop else outcomes.SUSPENDED
             if over:
                 break
-            if shared is not None and self.settle is not None:
+            if shared is not None and self.note_over is not None:
                 begun = len(shared.begun)
-                self.settle()
+                self.note_over()
                 if len(shared.begun) > begun:
                     limit = time.monotonic() + self.job.sweep.time_limit
             if self.stop:

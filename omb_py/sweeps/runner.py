@@ -178,7 +178,7 @@ class Runner:
         with writing(shared.summary):
             shared.summary.unlink(missing_ok=True)
         code, ended, began = self._launch(points, shared)
-        self._settle(shared, ended)
+        self._note_over(shared, ended)
         broken = shared.under_way if shared.begun else points[0]
         if broken is not None:
             log = self.folder.log(points[0])
@@ -190,7 +190,7 @@ class Runner:
             self._note(broken, rows, seconds, code, ended, last_words(log), began)
         return shared.begun or [points[0]]
 
-    def _settle(self, shared: SharedLaunch, ended: str | None = None) -> None:
+    def _note_over(self, shared: SharedLaunch, ended: str | None = None) -> None:
         """Note the outcomes of the points that are over, if the launch was not ``ended`` before."""
         for point, line in shared.look():
             words = line["reason"] or None, ""
@@ -203,9 +203,9 @@ class Runner:
     ) -> tuple[int | None, str | None, bool]:
         """Launch points; outcomes of ``shared`` ones are noted meanwhile."""
         self.reporter.begins(points)
-        settle = partial(self._settle, shared) if shared else None
+        note_over = partial(self._note_over, shared) if shared else None
         place = self.job, self.folder, self.launcher, self.stop
-        return PointLaunch(*place, points, shared, settle).run()
+        return PointLaunch(*place, points, shared, note_over).run()
 
     def _attempt(self, point: SweepPoint) -> Attempt:
         began, before = time.monotonic(), len(self.folder.measured(point))

@@ -175,7 +175,7 @@ def test_caches_are_flushed_by_a_block_larger_than_they_are(opened: Buffer) -> N
 
 
 @pytest.mark.parametrize("place", [Place.MANAGED, Place.MANAGED_DEVICE, Place.MANAGED_HOST])
-def test_managed_memory_is_filled_and_settled(opened: Buffer, place: Place) -> None:
+def test_managed_memory_is_filled_and_moved_to_its_place(opened: Buffer, place: Place) -> None:
     memory = opened.at(place).allocate(100, CHAR)
     memory.fill(b"abc")
     assert memory.read(0, 4) == b"abca"

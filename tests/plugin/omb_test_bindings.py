@@ -31,7 +31,7 @@ def here(binding: BufferBinding) -> bool:
 class CorruptingBinding(BufferBinding):
     """Flips one bit of what arrives on rank ``OMB_TEST_RANK`` (1), in byte ``OMB_TEST_OFFSET`` (0).
 
-    It does so when nothing more can arrive: after the steps that settle an iteration, or where
+    It does so when nothing more can arrive: after the steps before a check, or where
     there are none after the iteration itself.
     """
 
@@ -45,8 +45,8 @@ class CorruptingBinding(BufferBinding):
         if not isinstance(iteration, CheckedIteration) or not iteration.outputs or not here(self):
             return bound
         memory = iteration.outputs[-1].memory
-        if iteration.settle:
-            self._last, self._memory = iteration.settle[-1], memory
+        if iteration.before_check:
+            self._last, self._memory = iteration.before_check[-1], memory
             return bound
         return replace(bound, after=(*bound.after, lambda: flip(memory)))
 

@@ -92,9 +92,9 @@ class Team:
         began = perf_counter()
         self.binding: Binding = connect(comm, options)
         self.connecting = perf_counter() - began
-        self._settle = buffer.wait()
+        self._wait_for_device = buffer.wait()
         self.computing: AbstractContextManager[None] = Timed(
-            self.phases.seconds, Phase.COMPUTE, self._settle
+            self.phases.seconds, Phase.COMPUTE, self._wait_for_device
         )
         self._staging: Any = None
         self._teams: list[Team] = []
@@ -223,8 +223,8 @@ class Team:
             inputs = tuple(Content.of(self.rank, message.memory) for message in sent)
             steps = self._staging.exchange(CheckedIteration(tuple(steps), inputs=inputs)).steps
         devices.check(self.binding, [Iteration(tuple(steps))], self.options)
-        assert self._settle is not None
-        return (self._settle, *steps)
+        assert self._wait_for_device is not None
+        return (self._wait_for_device, *steps)
 
     def _point_to_point(self, step: Step) -> tuple[Step, ...]:
         from omb_py.benchmarks.algorithms import TABLE

@@ -171,12 +171,12 @@ class DeviceBuffer(Buffer):
         address = self.address(raw) + start
         return DeviceMemory(self, raw[start : start + nbytes], address, datatype.dtype)
 
-    def settle(self, address: int, nbytes: int) -> None:
+    def place_pages(self, address: int, nbytes: int) -> None:
         """Move pages of managed memory to where they shall stay, if that is somewhere."""
         if self.place is Place.MANAGED_DEVICE:
-            self.driver.settle(address, nbytes, self.device.number)
+            self.driver.place_pages(address, nbytes, self.device.number)
         elif self.place is Place.MANAGED_HOST:
-            self.driver.settle(address, nbytes, None)
+            self.driver.place_pages(address, nbytes, None)
 
     def describe(self) -> dict[str, str]:
         device = self.device
@@ -236,7 +236,7 @@ class DeviceMemory(Memory):
             driver.copy(self.address + done, self.address, part)
             done += part
         driver.synchronize()
-        self._opened.settle(self.address, self.nbytes)
+        self._opened.place_pages(self.address, self.nbytes)
 
     def first_difference(self, tile: bytes) -> int | None:
         self._opened.driver.synchronize()

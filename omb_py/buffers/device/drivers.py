@@ -95,7 +95,7 @@ class Driver(ABC):
         """Give back memory of `pinned`."""
 
     @abstractmethod
-    def settle(self, address: int, nbytes: int, number: int | None) -> None:
+    def place_pages(self, address: int, nbytes: int, number: int | None) -> None:
         """Have pages of managed memory stay on a device, or for None on the host, and go there."""
 
     def compute(self, times: int) -> tuple[Local, Local]:
@@ -279,7 +279,7 @@ class Cuda(Driver):
         """Give back memory of `allocate`."""
         self._call("cuMemFree_v2", word(address))
 
-    def settle(self, address: int, nbytes: int, number: int | None) -> None:
+    def place_pages(self, address: int, nbytes: int, number: int | None) -> None:
         if nbytes == 0:
             return
         where = ctypes.c_int(HOST if number is None else number)

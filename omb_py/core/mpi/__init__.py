@@ -28,7 +28,7 @@ Open MPI 5.0.11 first duplicates MPI_COMM_WORLD.
 """
 
 
-def check_on_part(functions: Iterable[str]) -> None:
+def check_on_subset(functions: Iterable[str]) -> None:
     """Raise `UnsupportedError` when one of these hangs unless all ranks of the job call it."""
     from mpi4py import MPI
 

@@ -28,11 +28,13 @@ def test_a_nonblocking_call_is_started_and_waited_for() -> None:
 
 
 def test_the_rest_of_an_exchange_stays() -> None:
-    settle = (Call("barrier"),)
-    exchange = CheckedIteration((Call("bcast", root=0),), before=settle, settle=settle)
+    before_check = (Call("barrier"),)
+    exchange = CheckedIteration(
+        (Call("bcast", root=0),), before=before_check, before_check=before_check
+    )
     for form in (nonblocking, persistent):
-        assert form(exchange).settle == settle
-        assert form(exchange).before == settle
+        assert form(exchange).before_check == before_check
+        assert form(exchange).before == before_check
         assert form(exchange).inputs == exchange.inputs
 
 

@@ -26,7 +26,7 @@ Each look takes a core for some 10 us: at most 0.02 % of it.
 """
 
 
-class PartJob(MPIJob):
+class SubsetJob(MPIJob):
     """The ranks of a job that take part; the first of them is rank 0."""
 
     def __init__(self, comm: MPI.Intracomm, whole: Job, ranks: Sequence[int]) -> None:
@@ -41,20 +41,20 @@ class PartJob(MPIJob):
         self.whole.check_launcher()
 
     def naming(self, writers: Iterable[Writer[Any]]) -> list[Writer[Any]]:
-        """Return writers that name the part in each row, and hand it on to ``writers``."""
-        return [PartWriter(writer, self.name, self.whole.ranks) for writer in writers]
+        """Return writers that name the subset in each row, and hand it on to ``writers``."""
+        return [SubsetWriter(writer, self.name, self.whole.ranks) for writer in writers]
 
 
-def on_part(
+def on_subset(
     whole: Job,
     ranks: Sequence[int],
-    work: Callable[[PartJob], None],
+    work: Callable[[SubsetJob], None],
     report: Report | None,
 ) -> None:
     """Call ``work`` on ascending ``ranks`` of a job while the others sleep; collective.
 
-    ``report`` is called by ranks that wait. Raises `SharedError` on all ranks if the part agrees on
-    a failure.
+    ``report`` is called by ranks that wait. Raises `SharedError` on all ranks if the subset agrees
+    on a failure.
     """
     from mpi4py import MPI
 
@@ -62,13 +62,13 @@ def on_part(
     comm: Any = whole.comm.Split(0 if takes_part else MPI.UNDEFINED, whole.rank)
     failure = None
     if takes_part:
-        part = PartJob(comm, whole, ranks)
+        subset = SubsetJob(comm, whole, ranks)
         try:
-            with part.scope():
-                work(part)
+            with subset.scope():
+                work(subset)
         except SharedError as error:
             failure = error
-        part.free()
+        subset.free()
     everyone = whole.comm.Ibarrier()
     pause = SHORTEST_SLEEP
     while not everyone.Test():
@@ -79,11 +79,11 @@ def on_part(
     whole.agree(failure)
 
 
-class PartWriter(Writer[Row]):
-    """Names the ranks of a part in its rows."""
+class SubsetWriter(Writer[Row]):
+    """Names the ranks of a subset in its rows."""
 
     def __init__(self, writer: Writer[Row], name: str, ranks: int) -> None:
-        """``name`` has the ranks of the part, of so many ``ranks`` of the job."""
+        """``name`` has the ranks of the subset, of so many ``ranks`` of the job."""
         self._writer = writer
         self._name = name
         self._ranks = ranks

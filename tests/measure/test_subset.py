@@ -11,7 +11,7 @@ import pytest
 from omb_py.benchmarks import find_benchmark
 from omb_py.core.datatypes import find_types
 from omb_py.core.options import Options
-from omb_py.measure.parts import PartWriter
+from omb_py.measure.subset import SubsetWriter
 from omb_py.results.columns import Row
 from omb_py.results.csv_json import CsvWriter, JsonWriter
 from omb_py.results.destinations import text_writer
@@ -51,7 +51,7 @@ def test_part_is_written_as_a_run_that_names_its_ranks(
 ) -> None:
     whole, part = io.BytesIO(), io.BytesIO()
     own = kind(part)
-    measure(PartWriter(own, "0+3", 4), METADATA, ROW)
+    measure(SubsetWriter(own, "0+3", 4), METADATA, ROW)
     other = kind(whole)
     measure(other, METADATA | {"part": "ranks 0+3 of 4"}, ROW.replace(group="0+3"))
     assert part.getvalue() == whole.getvalue() != b""
@@ -59,6 +59,6 @@ def test_part_is_written_as_a_run_that_names_its_ranks(
 
 def test_facts_of_the_end_of_a_part_belong_to_its_run() -> None:
     collector = Collector()
-    measure(PartWriter(collector, "0+3", 4), METADATA, ROW)
+    measure(SubsetWriter(collector, "0+3", 4), METADATA, ROW)
     assert collector.runs == {"r": METADATA | AT_THE_END | {"part": "ranks 0+3 of 4"}}
     assert [row["group"] for row in collector.rows] == ["0+3"]
