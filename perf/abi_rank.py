@@ -74,7 +74,7 @@ def exchanged(launched: Launch, benchmark: str, binding: str) -> Measured:
     plan = found.plan(case)
     kind = CBinding if binding == "C" else REGISTRY.load(binding)
     pace = Pace(barrier=benchmark == "allreduce")
-    loop = kind(job.comm, options).loop(plan.exchanges, pace)
+    loop = kind(job.comm, options).loop(plan.iterations, pace)
     seconds = array("d", bytes(8 * ITERATIONS[benchmark]))
 
     def measured(kept: Plan = plan) -> float:  # whose memory the loop in C knows by address

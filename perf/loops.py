@@ -91,7 +91,7 @@ def suite(name: str, on: MPI.Intracomm, calls: int) -> Callable[[], float]:
     resources = MpiResources(job_of(on), Options())
     case = Case(on.rank, on.size, SIZE, datatype, 64, BUFFER, Options(), resources)
     binding = BufferBinding(on, Options())
-    exchanges = benchmark.plan(case).exchanges
+    exchanges = benchmark.plan(case).iterations
     loop = PythonLoop([binding.bound(exchange).calls for exchange in exchanges])
     seconds = array("d", bytes(8 * ITERATIONS))
 

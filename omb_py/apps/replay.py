@@ -351,7 +351,7 @@ class Replay(Kernel[Recorded]):
 def _among_all(case: Case, item: Item) -> CheckedIteration:
     """Return a collective call as its benchmark makes it, rank 0 the root."""
     (row,) = (row for row in collective.TABLE if row.name == item.function)
-    (exchange,) = collective.plan(row, case).exchanges
+    (exchange,) = collective.plan(row, case).iterations
     return exchange
 
 

@@ -205,14 +205,14 @@ class CheckedIteration(Iteration):
 class Plan:
     """One rank's part at one message size.
 
-    Iteration ``i`` is ``exchanges[i % len(exchanges)]``; ``timed`` is true if this rank's clock
+    Iteration ``i`` is ``iterations[i % len(iterations)]``; ``timed`` is true if this rank's clock
     counts, ``payload`` is the number of bytes of a message that really travel and ``messages`` the
     number of messages that one iteration moves over the whole job. With several ``threads``,
     iteration ``i`` is made by thread ``i % threads``. ``chained`` means that a call sends what an
     earlier one received.
     """
 
-    exchanges: tuple[CheckedIteration, ...]
+    iterations: tuple[CheckedIteration, ...]
     payload: int
     timed: bool = True
     messages: int = 1

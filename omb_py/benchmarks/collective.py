@@ -161,7 +161,7 @@ class Collective:
 
 
 def plan(row: Collective, case: Case) -> Plan:
-    """Return this rank's part: one exchange, or one for each rank as root when the root rotates."""
+    """Return this rank's part: one iteration, or one for each root when the root rotates."""
     if row.send is NOTHING:
         return by_own(Plan((CheckedIteration((Call(row.name),)),), payload=0), row, case)
     roots: range | list[int | None] = [None]
@@ -174,9 +174,9 @@ def plan(row: Collective, case: Case) -> Plan:
     recv = None
     if row.rooted != "both" and (row.rooted != "recv" or is_root):
         recv = side(row, row.recv, case, received)
-    exchanges = tuple(exchange(row, case, root, send, recv, parts) for root in roots)
+    iterations = tuple(iteration(row, case, root, send, recv, parts) for root in roots)
     payload = sum(parts) * case.datatype.itemsize if row.divided else case.payload
-    return by_own(Plan(exchanges, payload), row, case)
+    return by_own(Plan(iterations, payload), row, case)
 
 
 def by_own(plan: Plan, row: Collective, case: Case) -> Plan:
@@ -198,7 +198,7 @@ def side(row: Collective, kind: BufferSide, case: Case, parts: tuple[int, ...]) 
     return case.message(parts, row.form)
 
 
-def exchange(
+def iteration(
     row: Collective,
     case: Case,
     root: int | None,

@@ -39,7 +39,7 @@ def with_threads(exchange: Callable[..., Plan], case: Case) -> Plan:
     plans = [exchange(case, TAGS * number, comm) for number, comm in enumerate(comms)]
     return replace(
         plans[0],
-        exchanges=tuple(plan.exchanges[0] for plan in plans),
+        iterations=tuple(plan.iterations[0] for plan in plans),
         messages=plans[0].messages * options.threads[0],
         threads=options.threads[min(case.rank, 1)],
     )

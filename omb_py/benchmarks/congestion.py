@@ -51,9 +51,9 @@ def plan(inward: bool, case: Case) -> Plan:
     answered = [Content.of(peer if sends else case.rank, answers[peer].memory) for peer in peers]
     inputs, outputs = (data, answered) if sends else (answered, data)
     steps: tuple[Step, ...] = (Window((tuple(calls),)), *replies)
-    exchange = CheckedIteration(steps, inputs=tuple(inputs), outputs=tuple(outputs))
+    iteration = CheckedIteration(steps, inputs=tuple(inputs), outputs=tuple(outputs))
     children = sum(node > 0 for node in case.nodes)
-    return Plan((exchange,), case.payload, timed=sends, messages=case.window * children)
+    return Plan((iteration,), case.payload, timed=sends, messages=case.window * children)
 
 
 def peers_of(case: Case) -> tuple[int, ...]:

@@ -30,13 +30,13 @@ def plan(function: str, case: Case) -> Plan:
     if case.options.file_sync:
         steps += (Call("file_sync", on=file),)
     source, target = (message.memory, part) if writes else (part, message.memory)
-    exchange = CheckedIteration(
+    iteration = CheckedIteration(
         steps,
         inputs=(Content.of(case.rank, source),),
         outputs=(Content.of(case.rank, target),),
         before_check=(Call("file_sync", on=file), Call("barrier")),
     )
-    return Plan((exchange,), case.payload, messages=case.ranks)
+    return Plan((iteration,), case.payload, messages=case.ranks)
 
 
 def heading(writes: bool, options: Options, ranks: int) -> tuple[str, ...]:

@@ -46,8 +46,8 @@ def plan(function: str, case: Case) -> Plan:
             place = topology.neighbors(source, case.ranks)[1].index(case.rank)
         outputs.append(Content.of(source, block, place))
     call = Call(f"neighbor_{function}", (sent, received), on=graph)
-    exchange = CheckedIteration((call,), inputs=inputs, outputs=tuple(outputs))
-    return Plan((exchange,), case.payload)
+    iteration = CheckedIteration((call,), inputs=inputs, outputs=tuple(outputs))
+    return Plan((iteration,), case.payload)
 
 
 def memory(function: str, options: Options, size: int, ranks: int) -> int:

@@ -130,13 +130,13 @@ def plan(access: Access, case: Case, windowed: bool = False, both: bool = False)
     lock = Call("win_lock", on=exposed.win, values=(kind, target, 0))
     unlock = Call("win_unlock", on=exposed.win, values=(target,))
     side = Side(case, exposed.win, peer, parts[0].steps, first, turns, both, lock, unlock)
-    exchange = replace(
+    iteration = replace(
         SYNCHRONIZED[sync](side),
         inputs=tuple(one for part in parts for one in part.inputs),
         outputs=tuple(one for part in parts for one in part.outputs),
     )
     messages = count * case.options.pairs_in(case.ranks) * (1 + both)
-    return Plan((exchange,), case.payload, timed=first, messages=messages)
+    return Plan((iteration,), case.payload, timed=first, messages=messages)
 
 
 def origin_side(

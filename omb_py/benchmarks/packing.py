@@ -20,12 +20,12 @@ def plan(function: str, case: Case) -> Plan:
     packed = case.message((size,), layout=CONTIGUOUS)
     pack, unpack = Call("pack", (loose, packed)), Call("unpack", (packed, again))
     before, after = (Content.of(case.rank, message.memory) for message in (loose, again))
-    exchange = CheckedIteration(inputs=(before,), outputs=(after,))
+    iteration = CheckedIteration(inputs=(before,), outputs=(after,))
     if function == "pack":
-        exchange = replace(exchange, steps=(pack,), before_check=(unpack,))
+        iteration = replace(iteration, steps=(pack,), before_check=(unpack,))
     else:
-        exchange = replace(exchange, steps=(unpack,), before=(pack,))
-    return Plan((exchange,), case.payload)
+        iteration = replace(iteration, steps=(unpack,), before=(pack,))
+    return Plan((iteration,), case.payload)
 
 
 def benchmark(name: str, title: str) -> Benchmark:

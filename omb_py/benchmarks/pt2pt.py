@@ -124,8 +124,8 @@ def plan_of(
         tuple(window_contents(case, messages, source))
         for messages, source in ((sent, case.rank), (received, peer))
     )
-    exchange = CheckedIteration(steps, inputs=inputs, outputs=outputs)
-    return Plan((exchange,), case.payload, timed=case.rank < peer)
+    iteration = CheckedIteration(steps, inputs=inputs, outputs=outputs)
+    return Plan((iteration,), case.payload, timed=case.rank < peer)
 
 
 def window_memory(options: Options, size: int, directions: int) -> int:

@@ -66,12 +66,12 @@ def matched_probe(receive: Call) -> tuple[Step, ...]:
 def ping_pong_with(receiving: Callable[[Call], tuple[Step, ...]], case: Case) -> Plan:
     """Return a ping-pong that receives in another way."""
     plan = ping_pong(case)
-    (iteration,) = plan.exchanges
+    (iteration,) = plan.iterations
     steps: list[Step] = []
     for step in iteration.steps:
         receives = isinstance(step, Call) and step.function == "recv"
         steps += receiving(step) if isinstance(step, Call) and receives else (step,)
-    return replace(plan, exchanges=(replace(iteration, steps=tuple(steps)),))
+    return replace(plan, iterations=(replace(iteration, steps=tuple(steps)),))
 
 
 def partitioned_calls(case: Case, function: str, peer: int, message: Message) -> CheckedIteration:
@@ -115,10 +115,10 @@ def together(
 ) -> Plan:
     """Return one iteration of several parts, one after the other."""
     plan = plan_of(case, tuple(step for part in parts for step in part.steps), [sent], [received])
-    (whole,) = plan.exchanges
+    (whole,) = plan.iterations
     setup = tuple(step for part in parts for step in part.setup)
     teardown = tuple(step for part in parts for step in part.teardown)
-    return replace(plan, exchanges=(replace(whole, setup=setup, teardown=teardown),))
+    return replace(plan, iterations=(replace(whole, setup=setup, teardown=teardown),))
 
 
 def count_parts(options: Options, ranks: int) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def persistent_form(
         title=f"{words} Persistent Latency" if words != plain.title else f"{words} Persistent",
         family=f"persistent {plain.family}",
         summary=f"{plain.summary.removesuffix('.')}, by persistent requests.",
-        plan=in_form(plain, lambda exchange: persistent(exchange, applies)),
+        plan=in_form(plain, lambda iteration: persistent(iteration, applies)),
         options=plain.options - OF_BLOCKING_CALLS,
         native=native and plain.native,
     )
@@ -62,7 +62,7 @@ def in_form(
 
     def formed(case: Case) -> Plan:
         made = plain.plan(case)
-        return replace(made, exchanges=tuple(map(form, made.exchanges)))
+        return replace(made, iterations=tuple(map(form, made.iterations)))
 
     return formed
 

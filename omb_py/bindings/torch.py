@@ -280,12 +280,12 @@ class TorchBinding(StartedBinding):
 
 
 def on_stream(
-    wait: Callable[[], Any], exchanges: Sequence[Sequence[Start]], *pace: Any
+    wait: Callable[[], Any], iterations: Sequence[Sequence[Start]], *pace: Any
 ) -> StreamLoop:
     """Return the loop of work on torch's current stream, which ``wait`` waits for."""
     begun, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     elapsed = partial(begun.elapsed_time, ended)
-    queued = [tuple(partial(complete, (), one, None) for one in starts) for starts in exchanges]
+    queued = [tuple(partial(complete, (), one, None) for one in starts) for starts in iterations]
     return StreamLoop(Stream(begun.record, ended.record, wait, elapsed), queued, *pace)
 
 

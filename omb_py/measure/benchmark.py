@@ -180,7 +180,7 @@ class OneBinding:
         Raises `BenchmarkError` if no rank has any; in some functions a single rank receives no
         data.
         """
-        outputs = self.group.total(sum(len(exchange.outputs) for exchange in plan.exchanges))
+        outputs = self.group.total(sum(len(iteration.outputs) for iteration in plan.iterations))
         if outputs == 0 and self.group.ranks > 1:
             raise BenchmarkError(
                 f"{self.benchmark.name} does not say what data should arrive, so that -c can check "
@@ -270,12 +270,12 @@ class OneBinding:
         """
         seconds = array("d")
         faults: list[str] = []
-        # threads make all exchanges at once, a single one makes one in each iteration
+        # threads make all of a plan's iterations at once, a single one takes them in turn
         shared = "threads" in self.benchmark.options
-        groups = [plan.exchanges] if shared else [(one,) for one in plan.exchanges]
-        for iteration in range(iterations):
-            group = groups[iteration % len(groups)]
-            checked = CheckedCalls(self.binding, check, group, iteration)
+        groups = [plan.iterations] if shared else [(one,) for one in plan.iterations]
+        for number in range(iterations):
+            group = groups[number % len(groups)]
+            checked = CheckedCalls(self.binding, check, group, number)
             # untimed calls come first, as native OMB makes them
             for _ in range(self.options.validation_warmup):
                 self.group.barrier()
@@ -286,7 +286,7 @@ class OneBinding:
             faults += checked.faults()
             self.binding.release()
             if self.report is not None:
-                self.report(iteration + 1, iterations)
+                self.report(number + 1, iterations)
         return seconds, faults
 
     def _report(self, faults: list[str], where: str) -> None:
@@ -305,23 +305,23 @@ class CheckedCalls:
         self,
         binding: Binding,
         check: DataCheck,
-        exchanges: Sequence[CheckedIteration],
-        iteration: int,
+        iterations: Sequence[CheckedIteration],
+        number: int,
     ) -> None:
-        """Write the data of this ``iteration``, its number, and bind the calls."""
+        """Write the data of iteration ``number``, and bind the calls."""
         self._binding, self._check = binding, check
-        self._exchanges, self._iteration = exchanges, iteration
+        self._iterations, self._number = iterations, number
         self._results: list[list[object]] = []
         self.fill()  # some bindings make an object of the data when calls are bound
-        self._bound = [binding.bound(exchange) for exchange in exchanges]
+        self._bound = [binding.bound(iteration) for iteration in iterations]
         self._before_check = [
-            binding.bind(step) for exchange in exchanges for step in exchange.before_check
+            binding.bind(step) for iteration in iterations for step in iteration.before_check
         ]
 
     def fill(self) -> None:
         """Write the data as it is before the calls, and marks where data has to arrive."""
-        for exchange in self._exchanges:
-            self._check.fill(exchange, self._iteration)
+        for iteration in self._iterations:
+            self._check.fill(iteration, self._number)
 
     def rehearse(self) -> None:
         """Make the calls untimed, and what comes before and after them."""
@@ -342,11 +342,11 @@ class CheckedCalls:
     def faults(self) -> list[str]:
         """Return a sentence for each fault in the data that the timed calls have left."""
         found = []
-        for exchange, returned in zip(self._exchanges, self._results, strict=True):
-            steps = self._binding.arranged(exchange).steps
+        for iteration, returned in zip(self._iterations, self._results, strict=True):
+            steps = self._binding.arranged(iteration).steps
             for step, result in zip(steps, returned, strict=True):
                 self._binding.deliver(step, result)
-            found += self._check.faults(exchange, self._iteration)
+            found += self._check.faults(iteration, self._number)
         return found
 
 

@@ -44,8 +44,8 @@ def arranged(plan: Plan, case: Case) -> Plan:
 
 def begun_by(plan: Plan, steps: Sequence[Local]) -> Plan:
     """Return the plan with steps of this rank before the calls of each iteration, in its time."""
-    exchanges = (replace(one, steps=(*steps, *one.steps)) for one in plan.exchanges)
-    return replace(plan, exchanges=tuple(exchanges))
+    iterations = (replace(one, steps=(*steps, *one.steps)) for one in plan.iterations)
+    return replace(plan, iterations=tuple(iterations))
 
 
 def check(binding: Binding, iterations: Sequence[Iteration], options: Options) -> None:

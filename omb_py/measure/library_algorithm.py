@@ -86,8 +86,8 @@ class LibraryAlgorithm:
         Raises `LeftOutError` if the algorithm cannot be used for this case, `UnsupportedError` if
         it would never be by this binding.
         """
-        for exchange in plan.exchanges:
-            called = binding.functions(exchange) if binding.passes_addresses else ()
+        for iteration in plan.iterations:
+            called = binding.functions(iteration) if binding.passes_addresses else ()
             if self._function not in called:
                 raise UnsupportedError(
                     f"binding {binding.name} does not call MPI_{self._function.capitalize()}, "
@@ -102,7 +102,7 @@ class LibraryAlgorithm:
             return
         from mpi4py import MPI
 
-        bound = [binding.bound(exchange) for exchange in plan.exchanges]
+        bound = [binding.bound(iteration) for iteration in plan.iterations]
         before = self._fallback.read()
         self._fallback.write(FALLBACK_IS_ERROR)
         try:

@@ -165,8 +165,8 @@ class Measurement:
         check = DataCheck(case.rank, case.ranks, case.size, case.datatype)
         with self.group.agreement():
             plan = (benchmark or self.benchmark).plan(case)
-            for exchange in plan.exchanges:
-                check.fill(exchange, iteration=0)
+            for iteration in plan.iterations:
+                check.fill(iteration, 0)
             plan = devices.arranged(plan, case)
             if case.options.target_busy is not None and not plan.timed:
                 plan = devices.begun_by(plan, self.worker.work(case.options.target_busy / 1e6))
@@ -192,7 +192,7 @@ class Measurement:
     def loop(self, binding: Binding, plan: Plan, pace: Pace) -> Loop:
         """Return the loop that makes the plan's calls; collective, raises like `plan`."""
         with self.group.agreement():
-            devices.check(binding, plan.exchanges, self.options)
+            devices.check(binding, plan.iterations, self.options)
             if plan.chained and not binding.passes_addresses:
                 raise UnsupportedError(
                     f"binding {binding.name} does not leave what arrives in the memory that the "
@@ -203,14 +203,14 @@ class Measurement:
             if self.options.session or on_subset:
                 from omb_py.core import mpi
 
-                for exchange in plan.exchanges:
-                    functions = binding.functions(exchange)
+                for iteration in plan.iterations:
+                    functions = binding.functions(iteration)
                     if self.options.session:
                         mpi.check(functions)
                     if on_subset:
                         mpi.check_on_subset(functions)
             if plan.threads == 1:
-                return binding.loop(plan.exchanges, pace)
+                return binding.loop(plan.iterations, pace)
             if not binding.serves_threads:
                 raise UnsupportedError(
                     f"binding {binding.name} lets one thread receive at a time, so that several "
@@ -218,7 +218,7 @@ class Measurement:
                 )
             from omb_py.measure.threads import ThreadLoop
 
-            shares = (plan.exchanges[number :: plan.threads] for number in range(plan.threads))
+            shares = (plan.iterations[number :: plan.threads] for number in range(plan.threads))
             loops = [binding.loop(share, pace) for share in shares]
             return ThreadLoop(loops, self.launch.buffer.enter)
 
@@ -372,11 +372,11 @@ def flushed(plan: Plan, flush: tuple[Step, ...]) -> Plan:
     """
     if plan.threads > 1:
         raise UnsupportedError("--cold is for one thread a rank: leave it out, or use -t 1")
-    exchanges = (
-        replace(exchange, before=(*flush, Call("barrier"), *exchange.before))
-        for exchange in plan.exchanges
+    iterations = (
+        replace(iteration, before=(*flush, Call("barrier"), *iteration.before))
+        for iteration in plan.iterations
     )
-    return replace(plan, exchanges=tuple(exchanges))
+    return replace(plan, iterations=tuple(iterations))
 
 
 def host_flush(root: str = SYS) -> tuple[Local]:

@@ -154,7 +154,7 @@ class TurnsOfBindings:
         pace = measurement.pace()
         plan, _ = measurement.plan(case)
         plans: dict[str | None, Plan] = {None: plan}
-        is_set_up = self.job.total(sum(len(exchange.setup) for exchange in plan.exchanges)) > 0
+        is_set_up = self.job.total(sum(len(iteration.setup) for iteration in plan.iterations)) > 0
         only_here = False
         for binding in measurement.bindings:
             if binding.name in self._unable:

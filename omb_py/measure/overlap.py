@@ -184,9 +184,9 @@ def measure_overlap(
     parts = max(tests, 1)
     work = worker.work(sum(pure) / iterations / parts)
 
-    def run(exchanges: Sequence[CheckedIteration], pace: Pace) -> array[float]:
+    def run(chosen: Sequence[CheckedIteration], pace: Pace) -> array[float]:
         """Return the seconds of the timed iterations."""
-        loop = make_loop(replace(plan, exchanges=tuple(exchanges)), pace)
+        loop = make_loop(replace(plan, iterations=tuple(chosen)), pace)
         job.barrier()
         with iterating():
             run_counted(loop, 0, warmup, 0, report)
@@ -194,10 +194,10 @@ def measure_overlap(
             return run_counted(loop, warmup, 0, iterations, report)
 
     clock = run([CheckedIteration()], Pace())
-    clocks = run([only_laps(overlapped(one, (), tests, laps)) for one in plan.exchanges], Pace())
+    clocks = run([only_laps(overlapped(one, (), tests, laps)) for one in plan.iterations], Pace())
     compute = run([CheckedIteration(work * parts)], Pace())
     pace = Pace(barrier=True)
-    overall = run([overlapped(one, work, tests, laps) for one in plan.exchanges], pace)
+    overall = run([overlapped(one, work, tests, laps) for one in plan.iterations], pace)
     means = job.mean(array("d", [laps.seconds(kind) / iterations for kind in range(KINDS)]))
     passes = (clock, clocks, pure, compute, overall)
     combined = [one for one in (job.combine(seconds, timed=True) for seconds in passes) if one]
@@ -228,11 +228,11 @@ def hidden(communication: float, compute: float, overall: float) -> float:
 
 
 def overlapped(
-    exchange: CheckedIteration, work: tuple[Local, ...], tests: int, laps: Laps
+    iteration: CheckedIteration, work: tuple[Local, ...], tests: int, laps: Laps
 ) -> CheckedIteration:
     """Return an iteration with computing, a test after each part of it, between start and wait."""
     steps: list[Step] = [laps.lap(OTHER)]
-    for step in exchange.steps:
+    for step in iteration.steps:
         if not isinstance(step, Call) or step.function != "wait":
             steps += [step, laps.lap(START)]
             continue
@@ -240,9 +240,9 @@ def overlapped(
         test = replace(step, function="test")
         steps += tests * [*part, test, laps.lap(TEST)] or part
         steps += [step, laps.lap(WAIT)]
-    return replace(exchange, steps=tuple(steps))
+    return replace(iteration, steps=tuple(steps))
 
 
-def only_laps(exchange: CheckedIteration) -> CheckedIteration:
+def only_laps(iteration: CheckedIteration) -> CheckedIteration:
     """Return an iteration that reads the clock as often, and does nothing else."""
-    return CheckedIteration(tuple(step for step in exchange.steps if isinstance(step, Local)))
+    return CheckedIteration(tuple(step for step in iteration.steps if isinstance(step, Local)))

@@ -213,9 +213,9 @@ class Pairs:
         with job.agreement():
             if mine is not None:
                 end, both = mine
-                exchanges = [to_ranks(exchange, both) for exchange in plans[end].exchanges]
-                devices.check(self._binding, exchanges, self.options)
-                loop = self._binding.loop(exchanges, Pace(barrier=False))
+                addressed_calls = [to_ranks(iteration, both) for iteration in plans[end].iterations]
+                devices.check(self._binding, addressed_calls, self.options)
+                loop = self._binding.loop(addressed_calls, Pace(barrier=False))
         job.barrier()
         sent = array("d")
         with self.measurement.iterating():
@@ -269,19 +269,19 @@ class Pairs:
         )
 
 
-def to_ranks(exchange: CheckedIteration, ranks: Sequence[int]) -> CheckedIteration:
+def to_ranks(iteration: CheckedIteration, ranks: Sequence[int]) -> CheckedIteration:
     """Return an iteration between ranks 0 and 1 as one between two ranks of the job."""
 
     def moved(steps: Sequence[Step]) -> tuple[Step, ...]:
         return tuple(addressed(step, ranks) for step in steps)
 
     return replace(
-        exchange,
-        steps=moved(exchange.steps),
-        before=moved(exchange.before),
-        after=moved(exchange.after),
-        setup=moved(exchange.setup),
-        teardown=moved(exchange.teardown),
+        iteration,
+        steps=moved(iteration.steps),
+        before=moved(iteration.before),
+        after=moved(iteration.after),
+        setup=moved(iteration.setup),
+        teardown=moved(iteration.teardown),
     )
 
 

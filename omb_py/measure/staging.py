@@ -18,8 +18,8 @@ from omb_py.core.memory import Local, Memory, StagedMemory
 def staged(plan: Plan, rank: int) -> Plan:
     """Return the plan with device messages copied through the host; others stay as they are."""
     through = Staging(rank)
-    exchanges = tuple(through.exchange(exchange) for exchange in plan.exchanges)
-    return replace(plan, exchanges=exchanges)
+    iterations = tuple(through.iteration(iteration) for iteration in plan.iterations)
+    return replace(plan, iterations=iterations)
 
 
 class Staging:
@@ -33,20 +33,20 @@ class Staging:
         # An object that is gone leaves its id to another one.
         self._kept: list[Memory | Call] = []
 
-    def exchange(self, exchange: CheckedIteration) -> CheckedIteration:
+    def iteration(self, iteration: CheckedIteration) -> CheckedIteration:
         def through(part: Sequence[Step], only_made: bool = False) -> tuple[Step, ...]:
             return tuple(
-                done for step in part for done in self._step(step, exchange.inputs, only_made)
+                done for step in part for done in self._step(step, iteration.inputs, only_made)
             )
 
         return replace(
-            exchange,
-            setup=through(exchange.setup, only_made=True),
-            before=through(exchange.before),
-            steps=through(exchange.steps),
-            after=through(exchange.after),
-            teardown=through(exchange.teardown),
-            before_check=through(exchange.before_check),
+            iteration,
+            setup=through(iteration.setup, only_made=True),
+            before=through(iteration.before),
+            steps=through(iteration.steps),
+            after=through(iteration.after),
+            teardown=through(iteration.teardown),
+            before_check=through(iteration.before_check),
         )
 
     def _step(self, step: Step, inputs: Sequence[Content], only_made: bool) -> Iterator[Step]:

@@ -113,25 +113,25 @@ class DataCheck:
     size: int
     datatype: Datatype
 
-    def fill(self, exchange: CheckedIteration, iteration: int) -> None:
-        """Write the data of ``iteration`` into the inputs, and the untouched mark elsewhere."""
-        for content in exchange.outputs:
+    def fill(self, iteration: CheckedIteration, number: int) -> None:
+        """Write iteration ``number``'s data into the inputs, and the untouched mark elsewhere."""
+        for content in iteration.outputs:
             content.memory.fill(UNTOUCHED)
-        for content in exchange.inputs:
-            content.memory.fill(self._expected(content, iteration))
+        for content in iteration.inputs:
+            content.memory.fill(self._expected(content, number))
 
-    def faults(self, exchange: CheckedIteration, iteration: int) -> list[str]:
-        """Return a sentence for each output that does not hold the data of ``iteration``."""
+    def faults(self, iteration: CheckedIteration, number: int) -> list[str]:
+        """Return a sentence for each output that does not hold the data of iteration ``number``."""
         found = []
-        for content in exchange.outputs:
-            expected = self._expected(content, iteration)
+        for content in iteration.outputs:
+            expected = self._expected(content, number)
             offset = self._first_difference(content, expected)
             if offset is not None:
-                found.append(self._describe(content, expected, offset, iteration))
+                found.append(self._describe(content, expected, offset, number))
         return found
 
-    def _expected(self, content: Content, iteration: int) -> bytes:
-        return tile(content, self.datatype, self.ranks, self.size, iteration)
+    def _expected(self, content: Content, number: int) -> bytes:
+        return tile(content, self.datatype, self.ranks, self.size, number)
 
     def _first_difference(self, content: Content, expected: bytes) -> int | None:
         memory = content.memory
@@ -142,7 +142,7 @@ class DataCheck:
         wanted = (expected * (memory.nbytes // len(expected) + 1))[: memory.nbytes]
         return next((i for i in range(memory.nbytes) if received[i] != wanted[i]), None)
 
-    def _describe(self, content: Content, expected: bytes, offset: int, iteration: int) -> str:
+    def _describe(self, content: Content, expected: bytes, offset: int, number: int) -> str:
         itemsize = self.datatype.itemsize
         start = offset // itemsize * itemsize
         wanted = expected[start % len(expected) :][:itemsize]
@@ -155,7 +155,7 @@ class DataCheck:
         )
         return (
             f"rank {self.rank}, offset {offset} of {content.memory.nbytes} bytes of {origin}, "
-            f"iteration {iteration}: expected {self.datatype.describe(wanted)} "
+            f"iteration {number}: expected {self.datatype.describe(wanted)} "
             f"(0x{wanted.hex()}), received {self.datatype.describe(received)} "
             f"(0x{received.hex()})"
         )

@@ -46,7 +46,7 @@ def program(
     if "library_algorithm" not in benchmark.options:
         return Program(
             first.ranks,
-            lambda rank: _Steps(rank).operations(benchmark.plan(case(rank)).exchanges[0].steps),
+            lambda rank: _Steps(rank).operations(benchmark.plan(case(rank)).iterations[0].steps),
             benchmark.name,
         )
     if word in (None, DEFAULT):
@@ -189,7 +189,7 @@ def of_ours(benchmark: Benchmark, case: Callable[[int], Case]) -> Program:
 
     def of_rank(rank: int) -> Iterator[Operation]:
         mine = replace(case(rank), options=calls)
-        (call,) = benchmark.plan(mine).exchanges[0].steps
+        (call,) = benchmark.plan(mine).iterations[0].steps
         assert isinstance(call, Call)
         members = Members(everyone, rank, mine.nodes)
         steps = steps_of(algorithm, call, members, lambda count: mine.message((count,)))

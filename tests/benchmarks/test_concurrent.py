@@ -27,7 +27,7 @@ def plan_of(name: str, words: str, rank: int = 0, ranks: int = 2) -> Plan:
 def calls_of_each(plan: Plan) -> list[list[Call]]:
     """The calls of each exchange."""
     return [
-        [call for step in exchange.steps for call in calls_of(step)] for exchange in plan.exchanges
+        [call for step in exchange.steps for call in calls_of(step)] for exchange in plan.iterations
     ]
 
 

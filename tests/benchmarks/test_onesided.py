@@ -19,7 +19,7 @@ def exchange(name: str, *words: str, rank: int = 0) -> CheckedIteration:
     (datatype,) = find_types([benchmark.usual_type])
     size = benchmark.elements * datatype.itemsize if benchmark.elements else 256
     case = Case(rank, 2, size, datatype, options.window, BUFFER, options, MemoryAlone())
-    (found,) = benchmark.plan(case).exchanges
+    (found,) = benchmark.plan(case).iterations
     return found
 
 

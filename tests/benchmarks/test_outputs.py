@@ -27,11 +27,11 @@ def stretch(memory: Memory) -> range:
 @pytest.mark.parametrize("benchmark_", CHECKED, ids=lambda benchmark: benchmark.name)
 def test_what_arrives_is_checked(benchmark_: Benchmark) -> None:
     of_ranks = plans(benchmark_)
-    exchanges = [exchange for plan in of_ranks for exchange in plan.exchanges]
-    checked = [stretch(output.memory) for one in exchanges for output in one.outputs]
+    iterations = [iteration for plan in of_ranks for iteration in plan.iterations]
+    checked = [stretch(output.memory) for one in iterations for output in one.outputs]
     assert any(checked)
     for rank, plan in enumerate(of_ranks):
-        steps = [step for exchange in plan.exchanges for step in exchange.everything]
+        steps = [step for iteration in plan.iterations for step in iteration.everything]
         for call in [call for step in steps for call in calls_of(step)]:
             message = call.written(rank)
             nothing = "exscan" in call.function and rank == 0

@@ -80,8 +80,8 @@ def simulate(
     size = elements * datatype.itemsize
     checks = [DataCheck(rank, ranks, size, datatype) for rank in range(ranks)]
     found = []
-    for number in range(len(made[0].exchanges)):
-        parts = [plan.exchanges[number] for plan in made]
+    for number in range(len(made[0].iterations)):
+        parts = [plan.iterations[number] for plan in made]
         for iteration in range(2):
             for found_by, part in zip(checks, parts, strict=True):
                 found_by.fill(part, iteration)
@@ -138,10 +138,10 @@ def test_nodes_need_not_be_alike_nor_in_order() -> None:
     made = [plan(Case(r, 7, 40, INT, 64, BUFFER, options, resources, nodes)) for r in range(7)]
     checks = [DataCheck(rank, 7, 40, INT) for rank in range(7)]
     for found_by, part in zip(checks, made, strict=True):
-        found_by.fill(part.exchanges[0], 0)
-    done = Simulation([part.exchanges[0].steps for part in made], Random(1)).run()
+        found_by.fill(part.iterations[0], 0)
+    done = Simulation([part.iterations[0].steps for part in made], Random(1)).run()
     for found_by, part in zip(checks, made, strict=True):
-        assert found_by.faults(part.exchanges[0], 0) == []
+        assert found_by.faults(part.iterations[0], 0) == []
     between = {(s, t) for s, t, _ in done.sent if nodes[s] != nodes[t]}
     assert {rank for pair in between for rank in pair} == {0, 1, 3}  # the first of each node
 
@@ -240,25 +240,25 @@ def test_nothing_is_copied_that_need_not_be() -> None:
     """What a rank gives is added to what arrives; it is not written to, nor copied first."""
     for word in words("allreduce")[1:]:
         for plan in plans("allreduce", Options(algorithm=word), 6, 100, INT, 2):
-            (given,) = {id(content.memory) for content in plan.exchanges[0].inputs}
+            (given,) = {id(content.memory) for content in plan.iterations[0].inputs}
             written = [
-                call.written(0) for step in plan.exchanges[0].steps for call in calls_of(step)
+                call.written(0) for step in plan.iterations[0].steps for call in calls_of(step)
             ]
             assert all(id(message.memory) != given for message in written if message)
 
 
 def test_one_rank_alone_has_its_own_sum() -> None:
     (plan,) = plans("allreduce", Options(algorithm="ring"), 1, 10, INT, 1)
-    assert [cast("Call", step).function for step in plan.exchanges[0].steps] == ["sendrecv"]
+    assert [cast("Call", step).function for step in plan.iterations[0].steps] == ["sendrecv"]
     (plan,) = plans("allreduce", Options(algorithm="ring", in_place=True), 1, 10, INT, 1)
-    assert plan.exchanges[0].steps == ()
+    assert plan.iterations[0].steps == ()
 
 
 def test_the_librarys_own_is_one_call() -> None:
     for name in TABLE:
         for algorithm in (None, LIBRARY):
             (plan, *_) = plans(name, Options(algorithm=algorithm), 4, 10, INT, 2)
-            (step,) = plan.exchanges[0].steps
+            (step,) = plan.iterations[0].steps
             assert cast("Call", step).function == name
             assert not plan.chained
 
@@ -363,7 +363,7 @@ def test_a_segment_is_passed_on_while_the_next_arrives(
     for source, target in pairwise(chain):
         assert [n for s, t, n in done.sent if (s, t) == (source, target)] == lengths
     assert len(done.sent) == 3 * len(lengths)
-    second = plans("bcast", options, 4, elements, of_four_bytes, 2)[chain[1]].exchanges[0].steps
+    second = plans("bcast", options, 4, elements, of_four_bytes, 2)[chain[1]].iterations[0].steps
     assert [
         [(call.function, call.messages[0].elements * 4) for call in calls_of(step)]
         for step in second

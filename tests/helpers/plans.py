@@ -65,13 +65,13 @@ def plans(benchmark: Benchmark) -> list[Plan]:
 
 def functions(benchmark: Benchmark) -> set[str]:
     """The functions of MPI that a benchmark calls, on any rank."""
-    exchanges = [exchange for plan in plans(benchmark) for exchange in plan.exchanges]
-    steps = [step for exchange in exchanges for step in exchange.everything]
+    iterations = [iteration for plan in plans(benchmark) for iteration in plan.iterations]
+    steps = [step for iteration in iterations for step in iteration.everything]
     return {call.function for step in steps for call in calls_of(step)}
 
 
 def prepared(benchmark: Benchmark) -> set[str]:
     """Those that binding persistent would prepare: timed ones with data, but for windows."""
-    exchanges = [exchange for plan in plans(benchmark) for exchange in plan.exchanges]
-    steps = [step for exchange in exchanges for step in exchange.steps]
+    iterations = [iteration for plan in plans(benchmark) for iteration in plan.iterations]
+    steps = [step for iteration in iterations for step in iteration.steps]
     return {step.function for step in steps if isinstance(step, Call) and step.operands}

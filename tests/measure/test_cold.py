@@ -39,9 +39,9 @@ def test_a_machine_that_names_no_cache_gets_the_usual_size(tmp_path: Path) -> No
 
 def test_a_flush_and_a_barrier_come_before_each_iteration() -> None:
     flush = (Call("reset"),)
-    (exchange,) = flushed(PLAN, flush).exchanges
+    (exchange,) = flushed(PLAN, flush).iterations
     assert exchange.before == (*flush, Call("barrier"), Call("waitall"))
-    assert exchange.steps == PLAN.exchanges[0].steps
+    assert exchange.steps == PLAN.iterations[0].steps
 
 
 def test_threads_are_refused() -> None:
@@ -55,7 +55,7 @@ def test_a_call_is_not_taken_for_one_that_is_gone() -> None:
 
     def staged(function: str) -> Step:
         message = Message(BUFFER.allocate(4, datatype), datatype, (1,))
-        (step,) = staging.exchange(CheckedIteration((Call(function, (message,), peer=1),))).steps
+        (step,) = staging.iteration(CheckedIteration((Call(function, (message,), peer=1),))).steps
         return step
 
     functions = ["send", "recv"] * 20

@@ -112,9 +112,9 @@ def test_overlap_is_the_part_of_the_communication_that_computing_hides(
 def steps_of(tests: int) -> list[str]:
     """The steps of an iteration that overlaps, by name; laps are those of the clock."""
     slot = Slot()
-    exchange = CheckedIteration((Call("iallreduce", slot=slot), Call("wait", slot=slot)))
+    iteration = CheckedIteration((Call("iallreduce", slot=slot), Call("wait", slot=slot)))
     work = (Local("work", lambda: None),)
-    steps = overlapped(exchange, work, tests, Laps(KINDS)).steps
+    steps = overlapped(iteration, work, tests, Laps(KINDS)).steps
     named = [step for step in steps if isinstance(step, Call | Local)]
     return [step.function if isinstance(step, Call) else step.name for step in named]
 
@@ -143,7 +143,7 @@ class Steps(Loop):
     def run(self, first: int, seconds: array[float]) -> None:
         for index in range(len(seconds)):
             began, progress = self._clock.now, 0.0
-            for step in self._plan.exchanges[0].steps:
+            for step in self._plan.iterations[0].steps:
                 if isinstance(step, Local):
                     before = self._clock.now
                     step.run()

@@ -47,14 +47,14 @@ def test_any_byte_is_found(
     content = content_of(BUFFERS.load(name), datatype, elements, range(3, 4))
     memory = content.memory
     check = DataCheck(rank=1, ranks=4, size=memory.nbytes, datatype=datatype)
-    exchange = CheckedIteration((), inputs=(content,), outputs=(content,))
-    check.fill(exchange, iteration=5)
-    assert check.faults(exchange, iteration=5) == []
+    iteration = CheckedIteration((), inputs=(content,), outputs=(content,))
+    check.fill(iteration, 5)
+    assert check.faults(iteration, 5) == []
     offset = data.draw(st.integers(0, memory.nbytes - 1))
     whole = bytearray(memory.read(0, memory.nbytes))
     whole[offset] ^= data.draw(st.integers(1, 255))
     memory.write(whole if name == "bytearray" else memoryview(whole))
-    faults = check.faults(exchange, iteration=5)
+    faults = check.faults(iteration, 5)
     if datatype.without_padding(bytes(whole)) == datatype.without_padding(
         memory_before(check, content)
     ):
@@ -72,8 +72,8 @@ PADDED = [datatype for datatype in TYPES if datatype.padded]
 def test_only_bytes_without_a_value_may_differ(name: str, datatype: Datatype) -> None:
     content = content_of(BUFFERS.load(name), datatype, 3, range(3, 4))
     check = DataCheck(rank=1, ranks=4, size=content.memory.nbytes, datatype=datatype)
-    exchange = CheckedIteration((), inputs=(content,), outputs=(content,))
-    check.fill(exchange, iteration=5)
+    iteration = CheckedIteration((), inputs=(content,), outputs=(content,))
+    check.fill(iteration, 5)
     whole = content.memory.read(0, content.memory.nbytes)
     carries = datatype.without_padding(b"\xff" * len(whole))
     found = []
@@ -81,7 +81,7 @@ def test_only_bytes_without_a_value_may_differ(name: str, datatype: Datatype) ->
         changed = bytearray(whole)
         changed[offset] ^= 0xFF
         content.memory.write(changed if name == "bytearray" else memoryview(changed))
-        found.append(bool(check.faults(exchange, iteration=5)))
+        found.append(bool(check.faults(iteration, 5)))
     assert found == [byte != 0 for byte in carries]
     assert True in found
     assert False in found
@@ -97,9 +97,9 @@ def memory_before(check: DataCheck, content: Content) -> bytes:
 def test_memory_that_nothing_was_written_to_is_found(name: str, datatype: Datatype) -> None:
     content = content_of(BUFFERS.load(name), datatype, 3, range(1))
     check = DataCheck(0, 1, content.memory.nbytes, datatype)
-    exchange = CheckedIteration((), outputs=(content,))
-    check.fill(exchange, 0)
-    assert len(check.faults(exchange, 0)) == 1
+    iteration = CheckedIteration((), outputs=(content,))
+    check.fill(iteration, 0)
+    assert len(check.faults(iteration, 0)) == 1
 
 
 @given(DATATYPES, st.integers(1, 600), st.integers(0, 100))
@@ -202,12 +202,12 @@ def test_fault_has_place_and_value(
     memory = BUFFERS.load("bytearray").allocate(40, datatype)
     content = Content(memory, sources, block=4, added=len(sources) > 1)
     check = DataCheck(rank=5, ranks=3, size=40, datatype=datatype)
-    exchange = CheckedIteration((), inputs=(content,), outputs=(content,))
-    check.fill(exchange, iteration=1)
+    iteration = CheckedIteration((), inputs=(content,), outputs=(content,))
+    check.fill(iteration, number=1)
     data = bytearray(memory.read(0, 40))
     data[34] ^= 1
     memory.write(data)
-    (fault,) = check.faults(exchange, iteration=1)
+    (fault,) = check.faults(iteration, number=1)
     assert_names(fault, f"rank 5, offset 34 of 40 {origin} iteration 1: {expected}, {received}")
     assert fault.index(expected) < fault.index(received)
 

@@ -317,8 +317,8 @@ def test_benchmark_without_data_to_check_fails(mpiexec: Run, tmp_path: Path) -> 
         "BCAST = find_benchmark('bcast')\n"
         "def plan(case):\n"
         "    plan = BCAST.plan(case)\n"
-        "    exchanges = tuple(replace(one, outputs=()) for one in plan.exchanges)\n"
-        "    return replace(plan, exchanges=exchanges)\n"
+        "    iterations = tuple(replace(one, outputs=()) for one in plan.iterations)\n"
+        "    return replace(plan, iterations=iterations)\n"
         "BENCHMARKS = (replace(BCAST, name='forgetful', plan=plan),)\n"
     )
     folder = tmp_path / "forgetful-1.0.dist-info"

@@ -214,14 +214,14 @@ class Team:
             if self._staging is None:
                 return tuple(steps)
             # A wait has no message of its own, but brings those of the calls of its slot.
-            return tuple(self._staging.exchange(CheckedIteration(tuple(steps))).steps)
+            return tuple(self._staging.iteration(CheckedIteration(tuple(steps))).steps)
         if self.options.staging:
             from omb_py.measure.staging import Staging
 
             self._staging = self._staging or Staging(self.rank)
             sent = (message for call in calls for message in self._sent(call))
             inputs = tuple(Content.of(self.rank, message.memory) for message in sent)
-            steps = self._staging.exchange(CheckedIteration(tuple(steps), inputs=inputs)).steps
+            steps = self._staging.iteration(CheckedIteration(tuple(steps), inputs=inputs)).steps
         devices.check(self.binding, [Iteration(tuple(steps))], self.options)
         assert self._wait_for_device is not None
         return (self._wait_for_device, *steps)

@@ -213,13 +213,13 @@ def own(plan: Plan, case: Case, benchmark: str) -> Plan:
     if algorithm is None:
         return plan
     everyone = Members(tuple(range(case.ranks)), case.rank, case.nodes)
-    exchanges = []
-    for exchange in plan.exchanges:
-        (call,) = exchange.steps
+    iterations = []
+    for iteration in plan.iterations:
+        (call,) = iteration.steps
         assert isinstance(call, Call)
         made = steps_of(algorithm, call, everyone, lambda count: case.message((count,)))
-        exchanges.append(replace(exchange, steps=tuple(made)))
-    return replace(plan, exchanges=tuple(exchanges), chained=True)
+        iterations.append(replace(iteration, steps=tuple(made)))
+    return replace(plan, iterations=tuple(iterations), chained=True)
 
 
 def steps_of(

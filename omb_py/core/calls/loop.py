@@ -63,7 +63,7 @@ class Loop(ABC):
     def run(self, first: int, seconds: array[float]) -> None:
         """Run ``len(seconds)`` iterations and store the seconds of each.
 
-        Iteration ``first + i`` runs exchange ``(first + i) % n`` of the ``n`` that there are.
+        Iteration ``first + i`` runs iteration ``(first + i) % n`` of the ``n`` that there are.
         """
 
 
@@ -72,19 +72,19 @@ class PythonLoop(Loop):
 
     def __init__(
         self,
-        exchanges: Sequence[Calls],
+        iterations: Sequence[Calls],
         barrier: Callable[[], Any] | None = None,
         start: Callable[[], Any] | None = None,
         around: Sequence[tuple[Calls, Calls]] = (),
     ) -> None:
-        """``exchanges`` are the timed calls of one iteration each, ``around`` those before and
+        """``iterations`` are the timed calls of one iteration each, ``around`` those before and
         after them; a common start comes last before, a barrier last after."""
-        self._exchanges = exchanges
+        self._exchanges = iterations
         self._around = [*around] if any(map(any, around)) else []
         self._start = start
         self._barrier = barrier
         self.device_seconds, self.queued_seconds = array("d"), array("d")
-        lengths = {len(calls) for calls in exchanges}
+        lengths = {len(calls) for calls in iterations}
         self._timer = TIMERS.get(lengths.pop(), _time_any) if len(lengths) == 1 else _time_any
 
     def run(self, first: int, seconds: array[float]) -> None:
@@ -163,9 +163,9 @@ class StreamLoop(PythonLoop):
     The host's clock spans both; an event before and one after the work give the device's time.
     """
 
-    def __init__(self, stream: Stream, exchanges: Sequence[Calls], *paced: Any) -> None:
+    def __init__(self, stream: Stream, iterations: Sequence[Calls], *paced: Any) -> None:
         """``paced`` are the further arguments of `PythonLoop`."""
-        super().__init__(exchanges, *paced)
+        super().__init__(iterations, *paced)
         self._stream = stream
 
     def _time(self, sequence: Iterable[Calls], seconds: array[float]) -> None:

@@ -29,13 +29,13 @@ def test_a_nonblocking_call_is_started_and_waited_for() -> None:
 
 def test_the_rest_of_an_exchange_stays() -> None:
     before_check = (Call("barrier"),)
-    exchange = CheckedIteration(
+    iteration = CheckedIteration(
         (Call("bcast", root=0),), before=before_check, before_check=before_check
     )
     for form in (nonblocking, persistent):
-        assert form(exchange).before_check == before_check
-        assert form(exchange).before == before_check
-        assert form(exchange).inputs == exchange.inputs
+        assert form(iteration).before_check == before_check
+        assert form(iteration).before == before_check
+        assert form(iteration).inputs == iteration.inputs
 
 
 def test_a_persistent_call_is_set_up_once_and_freed_once() -> None:

@@ -76,9 +76,9 @@ def main() -> None:
         if world.rank >= made.ranks:
             continue
         case = made.case(world.rank, buffer, None)
-        exchange = find_benchmark(made.name).plan(case).exchanges[0]
+        iteration = find_benchmark(made.name).plan(case).iterations[0]
         binding = BufferBinding(first[made.ranks], made.options)
-        calls = binding.bound(exchange).calls
+        calls = binding.bound(iteration).calls
         with omb_py.phase(made.phase):
             for call in calls:
                 call()

@@ -203,8 +203,8 @@ def measured(function: str, size: int, comm: Any, counter: Any) -> dict[str, Any
     buffer = BUFFERS.load("numpy").prepare(0, ())
     resources: Any = None
     case = Case(world.rank, world.size, size, datatype, 1, buffer, options, resources)
-    (exchange,) = benchmark.plan(case).exchanges
-    bound = BufferBinding(comm, options).bound(exchange)
+    (iteration,) = benchmark.plan(case).iterations
+    bound = BufferBinding(comm, options).bound(iteration)
     world.Barrier()
     before = counter.read()
     try:
