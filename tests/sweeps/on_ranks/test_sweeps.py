@@ -321,7 +321,7 @@ def test_point_that_kills_a_launch_is_tried_alone(tmp_path: Path) -> None:
     done = sweep.run()
     assert done.code == 1
     assert {row[1] for row in sweep.rows()} == {"buffer", "native"}
-    ended = r"^\[\d+/\d+\] latency numpy (\w+) 2 ranks.*? node( failed)?"
+    ended = r"^\[.*\] latency numpy (\w+) 2 ranks.*? node( failed)?"
     order = re.findall(ended, done.out, re.M)
     assert order == [("killed", " failed"), ("buffer", ""), ("native", ""), ("killed", " failed")]
     assert sweep.left_behind() == []
