@@ -69,7 +69,7 @@ def test_a_sweep_measures_what_is_planned_once(tmp_path: Path) -> None:
     done = sweep.run()
     assert (done.code, done.err) == (0, "")
     assert "8 rows, 0 of them there" in done.out
-    assert "/8] allreduce numpy native 2 ranks on 1 node, 4 rows" in done.out
+    assert "] allreduce numpy native 2 ranks on 1 node, 4 rows" in done.out
     assert done.out.splitlines()[-1] == "complete: omb-py report out"
     assert sweep.rows() == PLANNED
     before = sweep.lines()
