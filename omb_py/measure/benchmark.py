@@ -128,7 +128,10 @@ class OneBinding:
                     self._keep_busy(loop, sampled.seconds)
         if not sampled.precise:
             self._imprecise.append(case.size)
+        # millions of iterations take seconds to combine, and then to sum up: each is progress
+        measurement.launch.progress(f"combining {measurement.where(case)}")
         combined = job.combine(sampled.seconds, plan.timed)
+        measurement.launch.progress(f"summing up {measurement.where(case)}")
         measurement.look_for_steps(case, combined)
         on_device = self._part(loop.device_seconds, len(sampled.seconds), plan.timed)
         queued = self._part(loop.queued_seconds, len(sampled.seconds), plan.timed)
