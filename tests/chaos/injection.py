@@ -43,9 +43,7 @@ LAUNCHERS_SAY = re.compile(
 )
 """What launchers say when ranks, or what they started on other hosts, are gone."""
 
-SWEEPS_SAY = re.compile(
-    r"\[.*\] .* (failed|timed out), .*: .+|stopped because .*|.* missing: .*"
-)
+SWEEPS_SAY = re.compile(r"\[.*\] .* (failed|timed out), .*: .+|stopped because .*|.* missing: .*")
 OURS = re.compile(r"omb-py: (?!note: ).*")
 
 
