@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import ceil, comb, floor, fsum, sqrt
+from math import ceil, comb, dist, floor, fsum, sqrt
 
 from omb_py.core.dataclass import dataclass
 
@@ -87,7 +87,7 @@ def autocorrelation_time(samples: Sequence[float], median: float | None = None) 
     count = len(samples)
     if median is None:
         median = percentile(sorted(samples), 50)
-    above = int("".join("1" if sample > median else "0" for sample in samples), 2)
+    above = int("".join(map("01".__getitem__, map(float(median).__lt__, samples))), 2)
     share = above.bit_count() / count
     variance = share * (1 - share)
     if variance == 0:
@@ -143,5 +143,6 @@ def summarize(samples: Sequence[float]) -> Summary:
     """Return mean, standard deviation (n - 1) and order of at least one sample."""
     count = len(samples)
     mean = fsum(samples) / count
-    variance = fsum((sample - mean) ** 2 for sample in samples) / max(1, count - 1)
-    return Summary(samples, tuple(sorted(samples)), mean, sqrt(variance))
+    # the distance in a space of so many dimensions, which C computes: there are millions of samples
+    deviation = dist(samples, [mean] * count) / sqrt(max(1, count - 1))
+    return Summary(samples, tuple(sorted(samples)), mean, deviation)

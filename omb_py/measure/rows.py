@@ -201,7 +201,7 @@ def _mean_and_median(name: str, summary: Summary) -> dict[str, float]:
 
 
 def _summary(seconds: Sequence[float], scale: float) -> Summary:
-    return summarize([one * scale for one in seconds])
+    return summarize([*map(scale.__mul__, seconds)])
 
 
 def make_part_row(

@@ -13,7 +13,9 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from itertools import repeat
 from math import fsum, inf
+from operator import truediv
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
@@ -388,7 +390,7 @@ class Job(ABC):
         highest = self._over_ranks(mean if timed else -inf, "max")
         if self.rank != 0:
             return None
-        samples = array("d", (value / timed_ranks for value in summed))
+        samples = array("d", map(truediv, summed, repeat(timed_ranks)))
         return Combined(samples, lowest, highest, slowest)
 
     def mean(self, values: array[float]) -> array[float]:
