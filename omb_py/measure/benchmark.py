@@ -128,10 +128,9 @@ class OneBinding:
                     self._keep_busy(loop, sampled.seconds)
         if not sampled.precise:
             self._imprecise.append(case.size)
-        # millions of iterations take seconds to combine, and then to sum up: each is progress
+        # millions of iterations take rank 0 seconds to sum up, for which all others wait
         measurement.launch.progress(f"combining {measurement.where(case)}")
         combined = job.combine(sampled.seconds, plan.timed)
-        measurement.launch.progress(f"summing up {measurement.where(case)}")
         measurement.look_for_steps(case, combined)
         on_device = self._part(loop.device_seconds, len(sampled.seconds), plan.timed)
         queued = self._part(loop.queued_seconds, len(sampled.seconds), plan.timed)
@@ -143,7 +142,7 @@ class OneBinding:
             overlap, later = measurement.unstopped(case, hidden)
             stopped = stopped or later
         row = None
-        with job.agreement():
+        with measurement.launch.working(f"summing up {measurement.where(case)}"), job.agreement():
             if combined is not None:
                 outcome = Outcome(
                     combined, plan, sampled.warmup, passed, starts, on_device, overlap, queued, cpu

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from omb_py.measure.subset import SubsetJob
 
 
+ALIVE_SECONDS = 0.2
+"""Seconds between two words to the watchdog of a rank that works."""
+
+
 @dataclass(frozen=True)
 class Launch:
     """A launch of ranks: their job, and the buffer whose device was chosen for it.
@@ -49,6 +53,29 @@ class Launch:
         """Tell the watchdog, if there is one, what comes next."""
         if self.watchdog is not None:
             self.watchdog.progress(text)
+
+    @contextmanager
+    def working(self, text: str) -> Iterator[None]:
+        """Tell the watchdog, if there is one, that this rank works, or waits for one that does."""
+        self.progress(text)
+        if self.watchdog is None:
+            yield
+            return
+        from threading import Event, Thread
+
+        over, alive = Event(), self.watchdog.alive
+
+        def tell() -> None:
+            while not over.wait(ALIVE_SECONDS):
+                alive(0, 0)
+
+        thread = Thread(target=tell, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
 
 @contextmanager
