@@ -143,6 +143,6 @@ def summarize(samples: Sequence[float]) -> Summary:
     """Return mean, standard deviation (n - 1) and order of at least one sample."""
     count = len(samples)
     mean = fsum(samples) / count
-    # the distance in a space of so many dimensions, which C computes: there are millions of samples
+    # C computes a Euclidean distance, and there may be millions of samples
     deviation = dist(samples, [mean] * count) / sqrt(max(1, count - 1))
     return Summary(samples, tuple(sorted(samples)), mean, deviation)

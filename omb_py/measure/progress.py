@@ -19,7 +19,7 @@ class Progress:
         self._began = self._last = time.monotonic()
 
     def over(self, done: int, following: str) -> None:
-        """Note that so many are over, if that is worth a note; ``following`` says what is next."""
+        """Print a note after `SECONDS`: ``done`` are over, and what comes next is ``following``."""
         now = time.monotonic()
         if not 0 < done < self._total or now - self._last < SECONDS:
             return

@@ -12,6 +12,7 @@ from omb_py.core import BEGAN
 from omb_py.core.dataclass import dataclass
 from omb_py.core.datatypes import Datatype
 from omb_py.core.errors import LeftOutError, MissingError, SharedError, UnsupportedError
+from omb_py.core.job import Node
 from omb_py.core.mpi.startup_timer import seconds_before
 from omb_py.core.options import VARIED_WINDOWS, Options
 from omb_py.measure import devices
@@ -203,7 +204,7 @@ def measure_or_leave_out(kind: Kind, case: Case) -> str | None:
 class Hosts:
     """The nodes of a job, metadata on them, and the threads of all ranks together, if several."""
 
-    nodes: list[Any]
+    nodes: list[Node]
     metadata: dict[str, str]
     threads: int
 

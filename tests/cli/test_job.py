@@ -19,15 +19,8 @@ from omb_py.sweeps.points import SweepPoint, plan
 from omb_py.sweeps.toml import read
 from tests import ROOT
 from tests.helpers.refusals import refuses
-from tests.sweeps.job_scripts import SWEEP, Sandbox
+from tests.sweeps.job_scripts import MACHINE, SWEEP, Sandbox
 
-MACHINE = """\
-name = "here"
-scheduler = "slurm"
-launcher = "mpich"
-nodes = 2
-cores_per_node = 8
-"""
 FOLDER = Path("sweeps/mine-here")
 
 Command = Callable[..., list[str]]

@@ -11,7 +11,7 @@ from omb_py.analysis.references import shipped
 from tests import ROOT
 from tests.conftest import Run
 from tests.helpers.refusals import assert_refused
-from tests.sweeps.job_scripts import SWEEP
+from tests.sweeps.job_scripts import MACHINE, SWEEP
 from tests.tracing.made_records import MadeRecord
 
 RESULTS, DATA = ROOT / "results", ROOT / "tests" / "data"
@@ -19,13 +19,6 @@ MPICH, OPEN_MPI = RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.cs
 TABLE, OVERHEAD = RESULTS / "two-core-vm.csv", RESULTS / "overhead-mpich.csv"
 APPLICATIONS, PAIRS = RESULTS / "applications-mpich.csv", DATA / "pairs/one-slow-card.csv"
 NATIVE = DATA / "omb/osu_latency.txt"
-MACHINE = """\
-name = "here"
-scheduler = "slurm"
-launcher = "mpich"
-nodes = 2
-cores_per_node = 8
-"""
 
 REFUSED = {
     f"check {NATIVE}": {

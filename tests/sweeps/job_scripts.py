@@ -38,6 +38,14 @@ esac
 SCHEDULERS = ("qsub", "sbatch", "bsub", "flux")
 """Commands that submit jobs."""
 
+MACHINE = """\
+name = "here"
+scheduler = "slurm"
+launcher = "mpich"
+nodes = 2
+cores_per_node = 8
+"""
+
 SWEEP = """\
 name = "mine"
 [[experiments]]

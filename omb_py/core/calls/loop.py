@@ -63,7 +63,7 @@ class Loop(ABC):
     def run(self, first: int, seconds: array[float]) -> None:
         """Run ``len(seconds)`` iterations and store the seconds of each.
 
-        Iteration ``first + i`` runs iteration ``(first + i) % n`` of the ``n`` that there are.
+        The one with number ``first + i`` makes the calls ``(first + i) % n`` of the loop's ``n``.
         """
 
 
@@ -79,7 +79,7 @@ class PythonLoop(Loop):
     ) -> None:
         """``iterations`` are the timed calls of one iteration each, ``around`` those before and
         after them; a common start comes last before, a barrier last after."""
-        self._exchanges = iterations
+        self._iterations = iterations
         self._around = [*around] if any(map(any, around)) else []
         self._start = start
         self._barrier = barrier
@@ -88,8 +88,8 @@ class PythonLoop(Loop):
         self._timer = TIMERS.get(lengths.pop(), _time_any) if len(lengths) == 1 else _time_any
 
     def run(self, first: int, seconds: array[float]) -> None:
-        skipped = first % len(self._exchanges)
-        sequence: Iterator[Calls] = islice(cycle(self._exchanges), skipped, skipped + len(seconds))
+        skipped = first % len(self._iterations)
+        sequence: Iterator[Calls] = islice(cycle(self._iterations), skipped, skipped + len(seconds))
         if self._around:
             parts = islice(cycle(self._around), skipped, skipped + len(seconds))
             sequence = self._paced(sequence, parts)
