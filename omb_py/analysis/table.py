@@ -20,7 +20,7 @@ from omb_py.analysis.sources import label_sources, without_copies
 from omb_py.analysis.values import WORDS, own_number, with_values
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.core.text.words import count, from_csv_cell
-from omb_py.results import application
+from omb_py.results import application, metadata
 from omb_py.results.application import ApplicationRow
 from omb_py.results.columns import (
     COLUMNS,
@@ -433,6 +433,7 @@ def complete(
     for name in ("suite", "mpi", "hosts", "host_names", *SOFTWARE):
         of_runs = {run: values.get(name) for run, values in facts.items()}
         frame[name] = fill(frame[name], convert_types(frame["run"].map(of_runs), name))
+    frame = with_hosts_of_groups(frame, runs) if "group" in frame else frame
     frame["run"] = fill(frame["run"], frame["file"])
     files = {file: Path(file) for file in frame["file"].dropna().unique()} if assume else {}
     for name in assume:
@@ -441,6 +442,18 @@ def complete(
             frame[name] = fill(frame[name], convert_types(frame["file"].map(values), name))
     if "validation" in frame:
         frame["validated"] = frame["validation"].notna().astype(object)
+    return frame
+
+
+def with_hosts_of_groups(frame: pd.DataFrame, runs: Runs) -> pd.DataFrame:
+    """Return rows whose hosts are those of their group of ranks, where the run tells them."""
+    of_group = frame[frame["group"].notna()]
+    for run, members in of_group.groupby("run", sort=False):
+        found = metadata.hosts_of_groups(runs.get(str(run), {}), members["group"].unique())
+        known = members[members["group"].isin(found)]
+        hosts = [found[group] for group in known["group"]]
+        frame.loc[known.index, "hosts"] = [len(names) for names in hosts]
+        frame.loc[known.index, "host_names"] = [" ".join(names) for names in hosts]
     return frame
 
 
@@ -471,7 +484,7 @@ def from_metadata(data: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {name: data[name] for name in SOFTWARE if name in data}
     if "omb_py" in data:
         found["suite"] = f"omb-py {data['omb_py']}"
-    if names := [host.rpartition(":")[0] or host for host in data.get("hosts", "").split()]:
+    if names := metadata.hosts_of_nodes(data):
         found |= {"hosts": len(names), "host_names": " ".join(sorted(names))}
     return found | {"mpi": library(data.get("mpi_library", ""))}
 

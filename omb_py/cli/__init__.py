@@ -23,6 +23,7 @@ COMMANDS = {
         "run": "Measure several benchmarks in one launch.",
         "overhead": "Compare bindings, interleaved in one job: what Python adds.",
         "pairs": "Measure every pair of ranks: which link, host or rank is slow.",
+        "gate": "Judge every host of a job against all others: which node is slow?",
         "sweep": "Measure all points of a configuration; resume after interruptions.",
         "job": "Run a sweep as batch jobs.",
         "machine": "Describe machines: nodes, launcher, scheduler and queues.",
@@ -58,7 +59,7 @@ LAZY_COMMANDS = (
 LONGEST = 4000
 """The most characters of an error's sentence; a longer one keeps its beginning and its end."""
 
-STARTING_MPI = ("run", "overhead", "pairs", "profile")
+STARTING_MPI = ("run", "overhead", "pairs", "gate", "profile")
 """Commands whose ranks start MPI, as those of benchmarks and applications do."""
 
 WITHOUT_COMMAND: tuple[type[click.ClickException], ...] = tuple(

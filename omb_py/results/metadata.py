@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from omb_py.core import VERSION
 from omb_py.core.errors import UsageError
 from omb_py.core.job import Node
+from omb_py.core.job.groups import parse_ranks
 from omb_py.core.mpi.launcher import PROFILER
 
 TELLING_PREFIXES = tuple(
@@ -117,6 +120,34 @@ def placed_ranks(data: Mapping[str, str], ranks: int) -> tuple[int, ...]:
     if len(places) != ranks or sorted(places) != blocks:
         raise UsageError("results that do not say which host each rank was on: measure again")
     return tuple(places)
+
+
+def hosts_of_nodes(data: Mapping[str, str]) -> list[str]:
+    """Return the names of a run's nodes; a second node of a name is told apart.
+
+    >>> hosts_of_nodes({"hosts": "a:2 a:2 b:2"})
+    ['a', 'a#2', 'b']
+    """
+    names = [one.rpartition(":")[0] or one for one in data.get("hosts", "").split()]
+    seen = Counter[str]()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+    return found
+
+
+def hosts_of_groups(data: Mapping[str, str], groups: Iterable[str]) -> dict[str, list[str]]:
+    """Return the hosts of each group of a run's ranks, in order; none if the run does not tell."""
+    try:
+        nodes = placed_ranks(data, int(data.get("ranks", 0)))
+    except (ValueError, UsageError):
+        return {}
+    names, found = hosts_of_nodes(data), {}
+    for group in groups:
+        with suppress(ValueError, IndexError):
+            found[group] = list(dict.fromkeys(names[nodes[rank]] for rank in parse_ranks(group)))
+    return found
 
 
 def describe_devices(nodes: Iterable[Node]) -> str:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 RELAY = Path(__file__).parent / "relay.py"
@@ -39,15 +39,17 @@ Keep = Callable[[Sequence[str]], int]
 class Link:
     """What happens to a packet that a host sends: seconds of delay, and a share that is lost.
 
-    Between the two hosts of ``slow``, which count from 1, it takes ``slow_delay`` more. ``rate``
-    limits what a card sends, and what it gets, in bits per second.
+    Between the two hosts of ``slow``, which count from 1, or between its only one and all others, it
+    takes ``slow_delay`` more. ``rate`` limits what a card sends, and what it gets, in bits per
+    second; ``slow_rates`` by `tc tbf` what some hosts send and get, by their numbers.
     """
 
     delay: float = 0.0
     loss: float = 0.0
     rate: float | None = None
-    slow: tuple[int, int] | None = None
+    slow: tuple[int, ...] = ()
     slow_delay: float = 0.0
+    slow_rates: tuple[tuple[int, float], ...] = ()
 
 
 PERFECT = Link()
@@ -83,12 +85,13 @@ def kernel_has_netem() -> bool:
 
 def connect(hosts: Sequence[int], link: Link, keep: Keep) -> None:
     """Give each host a card on one network; a host is told by the number of a process in it."""
-    by_kernel = link == PERFECT or (link.slow is None and kernel_has_netem())
+    plain = replace(link, slow_rates=())
+    by_kernel = plain == PERFECT or (not link.slow and kernel_has_netem())
     if by_kernel:
         switch = keep(["unshare", "--net", "sh", "-c", BRIDGE])
     else:
         words = [str(len(hosts)), str(link.delay), str(link.loss), str(link.rate or 0)]
-        words += [*map(str, link.slow), str(link.slow_delay)] if link.slow else []
+        words += [str(link.slow_delay), *map(str, link.slow)]
         switch = keep(["unshare", "--net", sys.executable, "-I", "-S", str(RELAY), *words])
     for number, host in enumerate(hosts, 1):
         port = f"port{number}"
@@ -100,7 +103,13 @@ def connect(hosts: Sequence[int], link: Link, keep: Keep) -> None:
         in_network(host, f"ip addr add {address(number)}/24 dev {CARD}")
         in_network(host, f"ip link set {CARD} up")
         in_network(host, f"ip route change {SUBNET}0/24 dev {CARD} rto_min {RESENT_AFTER}")
-        if by_kernel and link != PERFECT:
+        rates = dict(link.slow_rates)
+        if number in rates:
+            limit = f"tbf rate {rates[number]:.0f}bit burst 32kb latency 100ms"
+            in_network(host, f"tc qdisc add dev {CARD} root {limit}")
+            if by_kernel:
+                in_network(switch, f"tc qdisc add dev {port} root {limit}")
+        elif by_kernel and plain != PERFECT:
             suffers = f"delay {link.delay * 1e6:.0f}us loss {link.loss:.4%}"
             limit = f" rate {link.rate:.0f}bit" if link.rate else ""
             in_network(host, f"tc qdisc add dev {CARD} root netem {suffers}{limit}")

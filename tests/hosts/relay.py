@@ -2,8 +2,9 @@
 
 Each host's network card is a TAP device made here; what a host sends waits for the delay and then
 goes to the host with the destination's address, or to all. Between the hosts A and B, which count
-from 1, it waits longer. A card sends, and gets, RATE bits per second, 0 for as many as there are.
-Usage: relay.py HOSTS SECONDS LOST RATE [A B SECONDS]
+from 1, it waits longer, or between A and all others if there is no B. A card sends, and gets, RATE
+bits per second, 0 for as many as there are.
+Usage: relay.py HOSTS SECONDS LOST RATE [SECONDS A [B]]
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def forward(
 ) -> None:
     """Carry frames between the devices until the input ends; ``lost`` is a share of all frames.
 
-    Frames between the two ``slow`` devices take ``slow_delay`` more. One after the other, they
+    Frames between the two ``slow`` devices, or with the only one, take ``slow_delay`` more. One after the other, they
     leave their device, and then enter another, at ``rate`` bits per second, unless that is 0.
     """
     waiting: list[tuple[float, int, int, bytes]] = []
@@ -68,7 +69,8 @@ def forward(
                     first = sends_until[device] - seconds
                     gets_until[receiver] = max(first, gets_until.get(receiver, 0.0)) + seconds
                     due = gets_until[receiver]
-                due += delay + (slow_delay if slow == {device, receiver} else 0.0)
+                far = bool(slow) and slow <= {device, receiver}
+                due += delay + (slow_delay if far else 0.0)
                 heapq.heappush(waiting, (due, arrived, device, frame))
         while waiting and waiting[0][0] <= time.monotonic():
             _, _, source, frame = heapq.heappop(waiting)
@@ -85,13 +87,11 @@ def _deliver(device: int, frame: bytes) -> None:
         return  # its host takes no more, or is not up yet: the frame is lost
 
 
-def main(
-    hosts: str, delay: str, lost: str, rate: str, a: str = "", b: str = "", more: str = "0"
-) -> None:
+def main(hosts: str, delay: str, lost: str, rate: str, more: str = "0", *ends: str) -> None:
     """Make the devices ``port1`` … and forward until the input ends."""
     devices = [tap(f"port{number}") for number in range(1, int(hosts) + 1)]
     print("ready", flush=True)
-    slow = frozenset(devices[int(number) - 1] for number in (a, b) if number)
+    slow = frozenset(devices[int(number) - 1] for number in ends)
     forward(devices, float(delay), float(lost), float(rate), slow, float(more))
 
 

@@ -149,14 +149,14 @@ def excess_costs(costs: Numbers, alarms: float) -> tuple[Numbers, float]:
     return excess, slow_limit(noise, int(np.isfinite(costs).sum()), alarms)
 
 
-def slow_limit(noise: float, members: int, alarms: float) -> float:
+def slow_limit(noise: float, members: int, alarms: float, factor: float = FACTOR) -> float:
     """Return the logarithm of a factor above the typical member beyond which one is slow.
 
     ``noise`` is the robust standard deviation of all members; the rate of false ``alarms`` among
-    all of them is divided by their number (Bonferroni). At least the logarithm of `FACTOR`.
+    all of them is divided by their number (Bonferroni). At least the logarithm of ``factor``.
     """
     deviations = NormalDist().inv_cdf(1 - alarms / members) * (1 + FEW / members)
-    return float(max(deviations * noise, np.log(FACTOR)))
+    return float(max(deviations * noise, np.log(factor)))
 
 
 def typical(values: Numbers) -> float:

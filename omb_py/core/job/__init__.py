@@ -11,7 +11,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import repeat
 from math import fsum, inf
@@ -69,6 +69,21 @@ class Combined:
     slowest: array[float] | None = None
 
 
+class Mailbox(ABC):
+    """Texts between ranks, of which none waits for another one: it may be gone."""
+
+    @abstractmethod
+    def send(self, rank: int, text: str) -> None:
+        """Send a text to a rank; one that is gone does not get it."""
+
+    @abstractmethod
+    def receive(self) -> list[tuple[int, str]]:
+        """Return the texts that have come since the last call, each with its sender."""
+
+    def close(self) -> None:  # noqa: B027 - some have nothing to give back
+        """Give back what it needed; collective."""
+
+
 class Job(ABC):
     """All ranks of the run, as a context: whatever fails inside ends the whole job, in order.
 
@@ -83,6 +98,8 @@ class Job(ABC):
     """True if omb-py itself made waiting ranks yield their core, when it started MPI."""
     debug = False
     """True if a failure shows its traceback."""
+    is_part = False
+    """True for some ranks of a job that were made by `among`: they print no notes."""
     guest = False
     """True if another program owns the job: omb-py does not end it, and errors pass through."""
 
@@ -131,6 +148,17 @@ class Job(ABC):
     @abstractmethod
     def _split_by_host(self) -> Job:
         """Return a new job of the ranks on this rank's host, in the same order."""
+
+    @abstractmethod
+    def among(self, ranks: Sequence[int], name: int) -> Job:
+        """Return a new job of ascending ``ranks``; collective over these alone.
+
+        ``name`` is a number that no other set of them has at the same time.
+        """
+
+    @abstractmethod
+    def mailbox(self) -> Mailbox:
+        """Return what sends texts from any rank to any other, and waits for none; collective."""
 
     @abstractmethod
     def abort(self, exit_code: int) -> NoReturn:
@@ -291,7 +319,7 @@ class Job(ABC):
 
     def note(self, *texts: str | None) -> None:
         """Tell the user what is no reason to stop, from rank 0; nothing of a text that is None."""
-        for text in texts:
+        for text in texts if not self.is_part else ():
             if text is None or text in (self.noted or ()):
                 continue
             if self.noted is not None:
@@ -445,7 +473,7 @@ class Job(ABC):
 
     def check_launcher(self) -> None:
         """Raise `SharedError` when the launcher started more ranks than MPI reports."""
-        if self.ranks == 1 and launcher.ranks() > 1:
+        if self.ranks == 1 and launcher.ranks() > 1 and not self.is_part:
             raise SharedError(
                 f"the launcher started {launcher.ranks()} processes, but each is alone in MPI: "
                 f"{right_launcher()}"

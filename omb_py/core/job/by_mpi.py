@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from omb_py.core import mpi
 from omb_py.core.dataclass import replace
 from omb_py.core.datatypes import Datatype
-from omb_py.core.job import Job, Op
+from omb_py.core.job import ESCAPED, Job, Mailbox, Op
 from omb_py.core.mpi.launcher import unrecorded
 from omb_py.core.mpi.startup_timer import INIT, MPI4PY, SESSION, Stages
 from omb_py.core.waiting import poll
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.001
 """Time between two looks of a rank that waits for others with the same error."""
+
+TAGS = 32768
+"""Numbers of tags that MPI guarantees (MPI_TAG_UB is at least 32767)."""
 
 # No comm.allreduce or comm.bcast here: collectives of objects need MPI_COMM_SELF, which a
 # session may lack.
@@ -113,6 +116,21 @@ class MPIJob(Job):
         comm: Any = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED)
         return MPIJob(comm)
 
+    @unrecorded()
+    def among(self, ranks: Sequence[int], name: int) -> Job:
+        every = self.comm.Get_group()
+        group = every.Incl([*ranks])
+        comm: Any = self.comm.Create_group(group, name % TAGS)
+        group.Free()
+        every.Free()
+        part = MPIJob(comm)
+        part.thread_level, part.is_part = self.thread_level, True
+        return part
+
+    @unrecorded()
+    def mailbox(self) -> Mailbox:
+        return MPIMailbox(self.comm.Dup())
+
     def free(self) -> None:
         self.free_host()
         with unrecorded():
@@ -143,6 +161,39 @@ class MPIJob(Job):
     def abort(self, exit_code: int) -> NoReturn:
         self.comm.Abort(exit_code)
         os._exit(exit_code)  # MPICH's abort returns before the launcher has ended the process
+
+
+class MPIMailbox(Mailbox):
+    """Texts as messages of a communicator of their own."""
+
+    def __init__(self, comm: MPI.Comm) -> None:
+        from mpi4py import MPI
+
+        self._comm: Any = comm
+        self._mpi = MPI
+        self._sent: list[tuple[Any, bytes]] = []
+
+    @unrecorded()
+    def send(self, rank: int, text: str) -> None:
+        self._sent = [one for one in self._sent if not one[0].Test()]
+        data = text.encode(errors=ESCAPED)
+        request = self._comm.Isend([data, len(data), self._mpi.BYTE], rank, 0)
+        self._sent.append((request, data))
+
+    @unrecorded()
+    def receive(self) -> list[tuple[int, str]]:
+        found, status = [], self._mpi.Status()
+        while self._comm.Iprobe(self._mpi.ANY_SOURCE, 0, status):
+            data = bytearray(status.Get_count(self._mpi.BYTE))
+            self._comm.Recv([data, len(data), self._mpi.BYTE], status.Get_source(), 0)
+            found.append((status.Get_source(), data.decode(errors=ESCAPED)))
+        return found
+
+    @unrecorded()
+    def close(self) -> None:
+        for request, _ in self._sent:
+            request.Wait()
+        self._comm.Free()
 
 
 def job_of(communicator: Any) -> Job:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
 
 from omb_py.core.errors import UnsupportedError, UsageError, needing
-from omb_py.core.job import Job, Op
+from omb_py.core.job import ESCAPED, Job, Mailbox, Op
 from omb_py.core.job.address import host_identity, interface_of, own_address
 from omb_py.core.mpi import launcher
 
@@ -41,6 +41,7 @@ class TorchJob(Job):
         """
         super().__init__(rank, ranks)
         self.store = store
+        self.whole: TorchJob | None = None
         try:
             own = dist.PrefixStore(name, store)
             self._gloo = dist.ProcessGroupGloo(own, rank, ranks, timeout=PATIENCE)
@@ -89,6 +90,17 @@ class TorchJob(Job):
         name = f"omb-py host {same[0]}"
         return TorchJob(self.store, same.index(self.rank), len(same), name)
 
+    def among(self, ranks: Sequence[int], name: int) -> Job:
+        part = TorchJob(self.store, ranks.index(self.rank), len(ranks), f"omb-py part {name}")
+        part.whole, part.is_part = self, True
+        return part
+
+    def mailbox(self) -> Mailbox:
+        return StoreMailbox(dist.PrefixStore("omb-py mail", self.store), self.rank)
+
+    def world(self) -> Job:
+        return self if self.whole is None else self.whole
+
     def free(self) -> None:
         self.barrier()
         self._gloo = None  # joins its threads, which must not outlive Python
@@ -117,6 +129,27 @@ class TorchJob(Job):
         except RuntimeError:
             time.sleep(launcher.LAUNCHER_SECONDS)
             os._exit(1)
+
+
+class StoreMailbox(Mailbox):
+    """Texts in torchrun's store, numbered for each rank that gets them."""
+
+    def __init__(self, store: Any, rank: int) -> None:
+        self._store, self._rank = store, rank
+        self._read = 0
+
+    def send(self, rank: int, text: str) -> None:
+        number = self._store.add(f"sent to {rank}", 1) - 1
+        self._store.set(f"{rank} {number}", f"{self._rank} {text}".encode(errors=ESCAPED))
+
+    def receive(self) -> list[tuple[int, str]]:
+        found = []
+        while self._store.check([key := f"{self._rank} {self._read}"]):
+            sender, _, text = self._store.get(key).decode(errors=ESCAPED).partition(" ")
+            self._store.delete_key(key)
+            found.append((int(sender), text))
+            self._read += 1
+        return found
 
 
 def world(interface: str | None) -> TorchJob:

@@ -106,7 +106,7 @@ def parse_split(text: str) -> Split:
             number = parse_count(text)
             found = Split(parts=number)
         else:
-            found, number = Split(named=tuple(map(_parse_ranks, text.split(",")))), 1
+            found, number = Split(named=tuple(map(parse_ranks, text.split(",")))), 1
     except ValueError:
         raise ValueError(
             f"{text!r} is neither N, mod:N, node nor the ranks of groups, as in 0-3,4-7 or 0+2,1+3"
@@ -121,8 +121,11 @@ def parse_split(text: str) -> Split:
     return found
 
 
-def _parse_ranks(text: str) -> tuple[int, ...]:
-    """Return the ranks of one group: ``0-3``, ``0-6:2`` or several of those joined by ``+``."""
+def parse_ranks(text: str) -> tuple[int, ...]:
+    """Return the ranks of one group: ``0-3``, ``0-6:2`` or several of those joined by ``+``.
+
+    Raises `ValueError` for anything else.
+    """
     found: list[int] = []
     for part in text.split("+"):
         ends, _, step = part.partition(":")

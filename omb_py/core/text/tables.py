@@ -31,6 +31,7 @@ SUFFIXES = {
     ".json": "json",
     ".parquet": "parquet",
     ".html": "html",
+    ".prom": "prom",
 }
 """The format of a file by the end of its name."""
 

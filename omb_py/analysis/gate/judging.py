@@ -1,0 +1,630 @@
+"""Slow hosts, slow links and slow groups of hosts, each judged against all others.
+
+A host's cost at a point is the median of the logarithms of its times. It is slow if that is further
+above the typical host's than noise reaches, by the limit of a slow pair of ranks
+(`pairs.findings.slow_limit`), and by more than a tolerance. The noise is robust: neither a few slow
+hosts nor a long tail of their times make a false alarm. Between two hosts a time is that of the
+slower end, so a host counts by its median partner, and what is left belongs to the link.
+
+NumPy alone is needed: rank 0 of a job judges between two turns.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import NormalDist
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omb_py.analysis.pairs.findings import ALARMS, MAD_OF_NORMAL, SMALLEST_NOISE, slow_limit
+from omb_py.core.dataclass import dataclass, replace
+from omb_py.core.text.words import count, first_of
+
+Numbers: TypeAlias = NDArray[np.float64]
+Places: TypeAlias = NDArray[np.intp]
+
+TOLERANCE = 0.1
+"""The part by which a host may be slower by default, however small the noise is."""
+
+FEWEST = 3
+"""Fewest hosts among which a slow one can be found."""
+
+UPPER = 84.13
+"""The percentile of normal noise at one standard deviation above its median."""
+
+MEDIAN_OF_NORMAL = 1.2533
+"""Standard deviation of the median of normal samples, times the root of their number."""
+
+SMALLEST_CLASS = 0.2
+"""Smallest part of all hosts that can be hardware of its own; fewer are slow hosts."""
+
+GAP = 6.0
+"""Standard deviations between two classes of hosts at least."""
+
+MOST_OF_A_GROUP = 0.75
+"""The part of a group's hosts that are slow if the group is."""
+
+TAIL = 99.0
+"""The percentile by which a long tail is seen."""
+
+FEWEST_OF_TAIL = 200
+"""Fewest hosts whose `TAIL` percentile says something."""
+
+LONG_TAIL = 1.05
+"""How many times longer than a normal one a tail is that counts."""
+
+FREEDOMS = (30.0, 20.0, 14.0, 10.0, 8.0, 6.0, 5.0, 4.0, 3.0)
+"""Degrees of freedom of Student's distribution, from the shortest tail to the longest."""
+
+FALSE_ALARMS = ALARMS / 2
+"""Rate of false alarms among all hosts and points: half of `ALARMS`, as limits are estimates."""
+
+LARGEST_LIMIT = float(np.log(10))
+"""Logarithm of the factor above which a limit is no judgement any more."""
+
+FEWEST_SPLITS = 3
+"""Splits into halves from which on all halves of a host name it."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Costs, natural logarithms of times, of ``hosts`` at one benchmark, size and kind of place.
+
+    ``costs`` has a row for each host and a column for each turn, NaN where it was not measured; the
+    last ``again`` columns measured what had been suspected. ``partners`` has the place of the other
+    host of a pair, -1 for none. In ``halves``, costs are of the host's half over the other half.
+    """
+
+    name: str
+    hosts: tuple[str, ...]
+    costs: Numbers
+    partners: Places | None = None
+    again: int = 0
+    halves: bool = False
+
+    @property
+    def first(self) -> Numbers:
+        """The costs of the turns before anything was suspected."""
+        return self.costs[:, : self.costs.shape[1] - self.again]
+
+    @property
+    def repeated(self) -> Numbers:
+        """The costs of the turns in which suspected hosts were measured again."""
+        return self.costs[:, self.costs.shape[1] - self.again :]
+
+
+@dataclass(frozen=True)
+class HostCosts:
+    """Costs of the hosts of a point above the typical one, and the limit of each.
+
+    ``excess`` and ``limits`` are logarithms of factors; ``classes`` numbers each host's class: 1
+    for the slower one of two, 0 for all if there is one.
+    """
+
+    point: Point
+    excess: Numbers
+    limits: Numbers
+    classes: Places
+    between: float = 0.0
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """Whether each host has a cost, and a limit that is worth something."""
+        return np.isfinite(self.excess) & (self.limits <= LARGEST_LIMIT)
+
+    @property
+    def is_too_noisy(self) -> bool:
+        """Whether noise hides a host that takes `LARGEST_LIMIT` times as long."""
+        return not self.judged.any()
+
+    @property
+    def slow(self) -> NDArray[np.bool_]:
+        """Whether each host is beyond its limit."""
+        return self.judged & (np.nan_to_num(self.excess, nan=-np.inf) > self.limits)
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A slow host, link of two hosts, or group, at the point where its ``factor`` is largest.
+
+    ``others`` is the number of hosts, or links, among which it was found, ``points`` that of all
+    points at which it is slow. ``confirmed`` of ``repeats`` turns found it again; no ``repeats`` if
+    none was asked for. ``why`` is more that is known, in words.
+    """
+
+    hosts: tuple[str, ...]
+    point: str
+    factor: float
+    others: int
+    points: int = 1
+    confirmed: int = 0
+    repeats: int = 0
+    kind: str = "host"
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        """The host, both hosts of a link, or the hosts of a group."""
+        return f"{self.hosts[0]} - {self.hosts[1]}" if self.kind == "link" else self.hosts[0]
+
+    @property
+    def text(self) -> str:
+        """The finding as the rest of a line that begins with its name."""
+        of = "other links" if self.kind == "link" else "others"
+        parts = [f"{self.point}: {self.factor:.2f} times the median of {self.others} {of}"]
+        if self.points > 1:
+            parts.append(f"slow at {self.points} points")
+        if self.repeats:
+            parts.append(f"confirmed {self.confirmed} of {self.repeats}")
+        return ", ".join([*parts, *([self.why] if self.why else [])])
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Two classes of hosts that are apart at a point, as two generations of hardware are.
+
+    The ``slower`` ones take ``factor`` times as long as the others.
+    """
+
+    point: str
+    slower: tuple[str, ...]
+    faster: tuple[str, ...]
+    factor: float
+
+    @property
+    def text(self) -> str:
+        """The finding as a sentence without its end."""
+        return (
+            f"two groups of hosts at {self.point}: {len(self.slower)} ({first_of(self.slower, 4)}) "
+            f"take {self.factor:.2f} times as long as {len(self.faster)} others "
+            f"({first_of(self.faster, 4)})"
+        )
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What was found among hosts.
+
+    ``slow`` hosts, worst first, ``links`` and ``groups`` of them; ``classes`` of hosts that are
+    apart. ``suspected`` ones were not confirmed. ``judged`` are the hosts that have a verdict;
+    ``costs`` those of each point. ``remarks`` are sentences on what could not be judged, ``noisy``
+    names points at which noise hides everything.
+    """
+
+    slow: tuple[Slow, ...]
+    links: tuple[Slow, ...]
+    groups: tuple[str, ...]
+    classes: tuple[Classes, ...]
+    suspected: tuple[Slow, ...]
+    costs: tuple[HostCosts, ...]
+    remarks: tuple[str, ...]
+    noisy: tuple[str, ...] = ()
+
+    @property
+    def judged(self) -> frozenset[str]:
+        """The hosts that were judged at a point at least."""
+        return frozenset(
+            host
+            for one in self.costs
+            for host, known in zip(one.point.hosts, one.judged, strict=True)
+            if known
+        )
+
+    @property
+    def needed(self) -> list[tuple[float, str]]:
+        """How many times slower a host would have been named, and at which point, least first."""
+        return sorted(
+            (float(np.exp(np.median(one.limits[one.judged]))), one.point.name)
+            for one in self.costs
+            if one.judged.any()
+        )
+
+
+def judge(
+    points: Sequence[Point],
+    tolerance: float = TOLERANCE,
+    groups: Mapping[str, str] | None = None,
+    apart: bool = False,
+) -> Judgement:
+    """Find the slow hosts, links and groups of some points.
+
+    A false alarm is as rare as in a matrix of pairs (`ALARMS`), whatever the number of hosts and
+    points (Bonferroni). ``tolerance`` is the difference that does not matter. ``groups`` name what
+    hosts share, as a switch; with ``apart`` they are different hardware, and each is judged by
+    itself.
+    """
+    known = groups or by_name(dict.fromkeys(host for point in points for host in point.hosts))
+    if apart:
+        points = [part for point in points for part in parts(point, known)]
+    alarms = FALSE_ALARMS / max(1, len(points))
+    costs, remarks = [], []
+    for point in points:
+        if np.isfinite(point.first).any(axis=1).sum() < FEWEST:
+            hosts = first_of(point.hosts, 3)
+            remarks.append(f"{point.name}: {hosts}: fewer than {FEWEST} hosts cannot be compared")
+            continue
+        costs.append(host_costs(point, tolerance, alarms))
+    classes: list[Classes] = []
+    found: dict[str, list[Slow]] = defaultdict(list)
+    for one in costs:
+        sharing = np.flatnonzero(one.classes == 1)
+        if len(sharing) and not fast_inside(one, sharing):
+            classes.append(classes_of(one))
+            sharing = sharing[:0]
+        for place in dict.fromkeys([*np.flatnonzero(one.slow).tolist(), *sharing.tolist()]):
+            found[one.point.hosts[place]].append(slow_host(one, place))
+    every = [worst(members) for members in found.values()]
+    stood = [one for one in every if stands(one)]
+    slow = sorted(stood, key=lambda one: -one.factor)
+    links, lost = slow_links(costs, {one.hosts[0] for one in every}, tolerance, alarms)
+    return Judgement(
+        tuple(slow),
+        tuple(links),
+        tuple(shared_by(costs, slow, known)),
+        tuple(classes),
+        (*(one for one in every if not stands(one)), *lost),
+        tuple(costs),
+        tuple(remarks),
+        tuple(one.point.name for one in costs if one.is_too_noisy and not one.point.halves),
+    )
+
+
+def stands(one: Slow) -> bool:
+    """Return whether most turns that measured again found it again, if there were any."""
+    return not one.repeats or 2 * one.confirmed > one.repeats
+
+
+def parts(point: Point, groups: Mapping[str, str]) -> Iterator[Point]:
+    """Yield a point of each group of hosts; pairs of two groups are in none."""
+    names = [groups.get(host, "") for host in point.hosts]
+    for name in dict.fromkeys(names):
+        places = np.array([place for place, one in enumerate(names) if one == name])
+        costs, partners = point.costs[places], point.partners
+        if partners is not None:
+            new = np.full(len(names) + 1, -1)
+            new[places] = np.arange(len(places))
+            partners = new[partners[places]]
+            costs = np.where(partners >= 0, costs, np.nan)
+        hosts = tuple(point.hosts[place] for place in places)
+        label = f"{point.name}, {name}" if name else point.name
+        yield Point(label, hosts, costs, partners, point.again, point.halves)
+
+
+def typical_costs(point: Point, costs: Numbers) -> Numbers:
+    """Return the cost of each host over the turns; of pairs the lower median of its partners.
+
+    In halves it is the least of its halves, since others share only some of them with a slow host.
+    """
+    ordered = np.sort(costs, axis=1)  # NaN are last
+    turns = np.isfinite(ordered).sum(axis=1)
+    if not ordered.size:
+        return np.full(len(costs), np.nan)
+    if point.halves:
+        return np.where(turns > 0, ordered[:, 0], np.nan)
+    low = np.maximum((turns - 1) // 2, 0)
+    high = low if point.partners is not None else np.minimum(turns // 2, ordered.shape[1] - 1)
+    every = np.arange(len(costs))
+    middles: Numbers = (ordered[every, low] + ordered[every, high]) / 2
+    return middles
+
+
+def host_costs(point: Point, tolerance: float, alarms: float) -> HostCosts:
+    """Return how far each host is above the typical one, and above how much it is slow."""
+    costs = typical_costs(point, point.first)
+    known = np.isfinite(costs)
+    if point.halves:
+        return costs_of_halves(point, costs, tolerance)
+    classes = two_classes(costs, tolerance)
+    excess, limits = np.full(len(costs), np.nan), np.full(len(costs), np.inf)
+    for number in (0, 1):
+        members = known & (classes == number)
+        if not members.any():
+            continue
+        of_class = costs[members]
+        excess[members] = of_class - np.median(of_class)
+        noise = max(spread(of_class), spread_of_turns(point.first[members], of_class))
+        limit = slow_limit(noise, len(of_class), alarms, 1 + tolerance)
+        limits[members] = max(limit, limit_of_tail(of_class, alarms))
+    between = 0.0
+    if (classes == 1).any():
+        between = float(np.median(costs[known & (classes == 1)]) - np.median(costs[classes == 0]))
+    return HostCosts(point, excess, limits, classes, between)
+
+
+def costs_of_halves(point: Point, costs: Numbers, tolerance: float) -> HostCosts:
+    """Return the costs by halves: a host is slow if each of its halves is.
+
+    In all splits the same host is on the slower side: of equal hosts there is always one, so the
+    differences have to be beyond their own spread, too.
+    """
+    sizes = np.abs(point.first[0])
+    sizes = sizes[np.isfinite(sizes)]
+    limits = np.full(len(costs), np.inf)
+    if len(sizes) >= FEWEST_SPLITS:
+        noise = float(np.median(np.abs(sizes - np.median(sizes)))) / MAD_OF_NORMAL
+        limits[:] = max(FEWEST_SPLITS * noise, float(np.log1p(tolerance)))
+    return HostCosts(point, costs, limits, np.zeros(len(costs), np.intp))
+
+
+def spread(costs: Numbers) -> float:
+    """Return a robust standard deviation of costs, which their upper half makes larger."""
+    middle = np.median(costs)
+    upper = np.percentile(costs, UPPER, method="lower") - middle
+    return float(max(SMALLEST_NOISE, np.median(np.abs(costs - middle)) / MAD_OF_NORMAL, upper))
+
+
+def limit_of_tail(costs: Numbers, alarms: float) -> float:
+    """Return the limit of costs whose upper tail is longer than a normal one; 0 for others.
+
+    Student's distribution stands for them, with the degrees of freedom of their `TAIL` percentile.
+    """
+    if len(costs) < FEWEST_OF_TAIL:
+        return 0.0
+    middle = np.median(costs)
+    upper, tail = np.percentile(costs, (UPPER, TAIL), method="lower") - middle
+    if not upper > 0 or tail / upper < LONG_TAIL * NormalDist().inv_cdf(TAIL / 100):
+        return 0.0
+
+    def ratio(freedom: float) -> float:
+        return students(TAIL / 100, freedom) / students(UPPER / 100, freedom)
+
+    freedom = next((one for one in FREEDOMS if ratio(one) >= tail / upper), FREEDOMS[-1])
+    return float(
+        upper / students(UPPER / 100, freedom) * students(1 - alarms / len(costs), freedom)
+    )
+
+
+def students(probability: float, freedom: float) -> float:
+    """Return a quantile above the median of Student's distribution.
+
+    Source: G. W. Hill, Algorithm 396, Communications of the ACM 13 (1970), for two-tailed
+    probabilities; here without its refinement, to 1 % for 3 degrees of freedom and more.
+    """
+    two_tailed = 2 * (1 - probability)
+    a = 1 / (freedom - 0.5)
+    b = 48 / (a * a)
+    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
+    d = ((94.5 / (b + c) - 3) / b + 1) * np.sqrt(a * np.pi / 2) * freedom
+    y = float((d * two_tailed) ** (2 / freedom))
+    if y > 0.05 + a:
+        x = NormalDist().inv_cdf(1 - two_tailed / 2)
+        y = x * x
+        if freedom < 5:
+            c += 0.3 * (freedom - 4.5) * (x + 0.6)
+        c += (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b
+        y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x
+        y = float(np.expm1(a * y * y))
+    else:
+        y = (
+            (
+                1 / (((freedom + 6) / (freedom * y) - 0.089 * d - 0.822) * (freedom + 2) * 3)
+                + 0.5 / (freedom + 4)
+            )
+            * y
+            - 1
+        ) * (freedom + 1) / (freedom + 2) + 1 / y
+    return float(np.sqrt(freedom * y))
+
+
+def spread_of_turns(costs: Numbers, middles: Numbers) -> float:
+    """Return the standard deviation of hosts' medians that the differences of turns make likely.
+
+    That of few hosts is often far too small by chance.
+    """
+    turns = float(np.mean(np.isfinite(costs).sum(axis=1)))
+    if turns < 2:
+        return 0.0
+    # without what all hosts have in common in a turn
+    left = costs - middles[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # turns without any host
+        left = left - np.nanmedian(left, axis=0)
+    deviations = np.abs(left[np.isfinite(left)])
+    each = float(np.median(deviations)) / MAD_OF_NORMAL
+    return MEDIAN_OF_NORMAL * each / float(np.sqrt(turns))
+
+
+def two_classes(costs: Numbers, tolerance: float) -> Places:
+    """Return 1 for hosts of the slower of two classes, if there are two; 0 for others.
+
+    Two generations of nodes are apart by a gap that is large beside the spread of each, and neither
+    is a small part of all.
+    """
+    classes = np.zeros(len(costs), np.intp)
+    known = np.sort(costs[np.isfinite(costs)])
+    fewest = max(FEWEST, int(np.ceil(SMALLEST_CLASS * len(known))))
+    if len(known) < 2 * fewest:
+        return classes
+    gaps = np.diff(known)[fewest - 1 : len(known) - fewest]
+    at = fewest + int(np.argmax(gaps))
+    low, high = known[:at], known[at:]
+    within = max(deviation(low), deviation(high))
+    if gaps.max() > max(GAP * within, np.log1p(tolerance)):
+        classes[np.nan_to_num(costs, nan=-np.inf) >= high[0]] = 1
+    return classes
+
+
+def deviation(costs: Numbers) -> float:
+    """Return the robust standard deviation of costs."""
+    middle = np.median(costs)
+    return float(max(SMALLEST_NOISE, np.median(np.abs(costs - middle)) / MAD_OF_NORMAL))
+
+
+def fast_inside(one: HostCosts, members: Places) -> bool:
+    """Return whether hosts are slow only with others, as behind a slow switch that they share."""
+    inside = inside_costs(one.point, members)
+    if not len(inside):
+        return False
+    costs = typical_costs(one.point, one.point.costs)
+    others = float(np.median(costs[np.isfinite(costs) & (one.classes == 0)]))
+    return bool(np.median(inside) - others < np.log1p(np.expm1(one.between) / 2))
+
+
+def inside_costs(point: Point, members: Places) -> Numbers:
+    """Return the costs of pairs of which both hosts are among ``members``."""
+    if point.partners is None:
+        return np.empty(0)
+    inside = np.isin(point.partners[members], members)
+    costs = point.costs[members][inside]
+    return costs[np.isfinite(costs)]
+
+
+def classes_of(one: HostCosts) -> Classes:
+    """Return the two classes of a point's hosts; of pairs, a host is as fast as its best pair."""
+    costs, classes = one.point.costs, one.classes
+    if one.point.partners is not None:
+        best = np.full(len(costs), np.nan)
+        there = np.isfinite(costs).any(axis=1)
+        best[there] = np.nanmin(costs[there], axis=1)
+        middle = np.nanmedian(typical_costs(one.point, costs)[classes == 0])
+        classes = np.where(best - middle > one.between / 2, 1, 0)
+    hosts = np.array(one.point.hosts, object)
+    slower = tuple(hosts[one.judged & (classes == 1)].tolist())
+    faster = tuple(hosts[one.judged & (classes == 0)].tolist())
+    return Classes(one.point.name, slower, faster, float(np.exp(one.between)))
+
+
+def slow_host(one: HostCosts, place: int) -> Slow:
+    """Return a host that is beyond its limit at a point, with what measuring it again gave."""
+    point, limit = one.point, float(one.limits[place])
+    excess = float(one.excess[place]) + one.between * int(one.classes[place])
+    repeats = confirmed = 0
+    if point.again:
+        turns = point.repeated
+        middles = np.array(
+            [
+                np.median(turn[np.isfinite(turn)]) if np.isfinite(turn).any() else 0.0
+                for turn in turns.T
+            ]
+        )
+        above = turns[place] - (0.0 if point.halves else middles)
+        known = np.isfinite(above)
+        repeats, confirmed = int(known.sum()), int((above[known] > limit).sum())
+        if repeats:
+            whole = typical_costs(point, point.costs)
+            members = np.isfinite(whole) & (one.classes == 0)
+            middle = 0.0 if point.halves else float(np.median(whole[members]))
+            excess = float(whole[place] - middle)
+            confirmed = confirmed if excess > limit else 0
+    others = int(one.judged.sum()) - 1
+    return Slow(
+        (point.hosts[place],), point.name, float(np.exp(excess)), others, 1, confirmed, repeats
+    )
+
+
+def worst(members: Sequence[Slow]) -> Slow:
+    """Return the point of a host at which it is slowest, of those that were confirmed if any."""
+    stood = [one for one in members if stands(one)]
+    first = max(stood or members, key=lambda one: one.factor)
+    return replace(first, points=max(1, len(stood)))
+
+
+def pairs_of(point: Point) -> dict[tuple[int, int], list[tuple[float, bool]]]:
+    """Return the costs of each pair of hosts, and whether a turn measured again."""
+    found: dict[tuple[int, int], list[tuple[float, bool]]] = defaultdict(list)
+    assert point.partners is not None
+    first = point.costs.shape[1] - point.again
+    for host, turn in np.argwhere(np.isfinite(point.costs) & (point.partners >= 0)).tolist():
+        partner = int(point.partners[host, turn])
+        if host < partner:
+            found[host, partner].append((float(point.costs[host, turn]), turn >= first))
+    return found
+
+
+def slow_links(
+    costs: Iterable[HostCosts], slow: Iterable[str], tolerance: float, alarms: float
+) -> tuple[list[Slow], list[Slow]]:
+    """Return the slow links between hosts that are not ``slow``, and those not confirmed."""
+    besides, found = set(slow), defaultdict(list)
+    for one in costs:
+        point = one.point
+        if point.partners is None:
+            continue
+        whole = typical_costs(point, point.costs)
+        pairs = {
+            (a, b): values
+            for (a, b), values in pairs_of(point).items()
+            if not {point.hosts[a], point.hosts[b]} & besides
+        }
+        if len(pairs) < 2 * FEWEST:
+            continue
+        # a pair is as slow as its slower end
+        ends = np.array([max(whole[a], whole[b]) for a, b in pairs])
+        first = [
+            np.median([v for v, again in values if not again] or [np.nan])
+            for values in pairs.values()
+        ]
+        left = np.array(first) - ends
+        known = left[np.isfinite(left)]
+        limit = slow_limit(spread(known), len(known), alarms, 1 + tolerance)
+        for (pair, values), excess, end in zip(pairs.items(), left, ends, strict=True):
+            if not excess > limit:
+                continue
+            again = [value - end for value, repeated in values if repeated]
+            confirmed = sum(value > limit for value in again)
+            names = (point.hosts[pair[0]], point.hosts[pair[1]])
+            factor = float(
+                np.exp(
+                    np.median([value for value, _ in values]) - np.median(whole[np.isfinite(whole)])
+                )
+            )
+            found[names].append(
+                Slow(
+                    names,
+                    point.name,
+                    factor,
+                    len(pairs) - 1,
+                    1,
+                    confirmed,
+                    len(again),
+                    "link",
+                    "which of the two ends cannot be told: both are fine with others",
+                )
+            )
+    every = [worst(members) for members in found.values()]
+    stood = [one for one in every if stands(one)]
+    return sorted(stood, key=lambda one: -one.factor), [one for one in every if not stands(one)]
+
+
+def shared_by(
+    costs: Iterable[HostCosts], slow: Sequence[Slow], groups: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield sentences on what slow hosts share: a group, or a connection to all others."""
+    names = {one.hosts[0] for one in slow}
+    of_group: dict[str, set[str]] = defaultdict(set)
+    for host, group in groups.items():
+        of_group[group].add(host)
+    for group, members in of_group.items():
+        both = names & members
+        if len(both) >= max(2, MOST_OF_A_GROUP * len(members)) and len(of_group) > 1:
+            yield f"group {group}: {len(both)} of its {count(len(members), 'host')} are slow"
+    for one in costs:
+        places = np.array([p for p, host in enumerate(one.point.hosts) if host in names], np.intp)
+        inside = inside_costs(one.point, places) if len(places) > 1 else np.empty(0)
+        if len(inside):
+            usual = typical_costs(one.point, one.point.costs)
+            middle = float(
+                np.median(usual[np.isfinite(usual) & ~np.isin(np.arange(len(usual)), places)])
+            )
+            own = float(np.median(usual[places]))
+            if np.median(inside) - middle < (own - middle) / 2:
+                listed = first_of([one.point.hosts[place] for place in places], 6)
+                yield (
+                    f"{listed} are as fast as others among themselves ({one.point.name}): what "
+                    "they share is slow, as a switch"
+                )
+                return
+
+
+def by_name(hosts: Iterable[str]) -> dict[str, str]:
+    """Return the group of hosts that their names show: all before the last number.
+
+    >>> by_name(["r1n1", "r1n2", "r2n1"])
+    {'r1n1': 'r1n', 'r1n2': 'r1n', 'r2n1': 'r2n'}
+    """
+    return {host: re.sub(r"\d+\D*$", "", host) or host for host in hosts}

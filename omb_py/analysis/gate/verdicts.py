@@ -1,0 +1,329 @@
+"""The verdict for each host of results, and what is written of it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from omb_py.analysis.conclusion import Conclusion, conclude
+from omb_py.analysis.failures import Failure
+from omb_py.analysis.gate.judging import TOLERANCE, HostCosts, Judgement, judge
+from omb_py.analysis.gate.points import HALVES, Record, points
+from omb_py.analysis.judging import check_part, rows_to_judge
+from omb_py.analysis.points import at_size, distinctions, group_ids, line_name, plain_values
+from omb_py.analysis.table import results_of
+from omb_py.analysis.values import value_column
+from omb_py.core.text.tables import Sheet
+from omb_py.core.text.units import digits, is_time
+from omb_py.core.text.words import count
+from omb_py.results.columns import IDENTITY
+
+WHERE = {"node": " on the node", "pairs": " in pairs", HALVES: " in halves"}
+"""Words for the column ``split``."""
+
+NOT_A_POINT = ("group", "source", "variant")
+"""Columns in which rows of one point may differ."""
+
+MOST_LISTED = 30
+"""Hosts of a table in text."""
+
+OK, SLOW, NOT_JUDGED, ABSENT = "ok", "SLOW", "not judged", "ABSENT"
+"""Verdicts of a host."""
+
+
+@dataclass(frozen=True)
+class Gated:
+    """The verdict for each of ``hosts``.
+
+    ``judgement`` is what was found among them. ``absent`` has why a host does not answer,
+    ``beyond`` what is worse than expected and ``wrong`` what cannot be or was wrong: failures, too.
+    ``unknown`` are sentences on what could not be judged, ``notes`` remarks.
+    """
+
+    hosts: tuple[str, ...]
+    judgement: Judgement
+    absent: Mapping[str, str] = field(default_factory=dict)
+    beyond: Mapping[str, str] = field(default_factory=dict)
+    wrong: tuple[Failure, ...] = ()
+    unknown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def drained(self) -> tuple[str, ...]:
+        """The hosts that failed, in the order of all hosts."""
+        failed = {one.hosts[0] for one in self.judgement.slow} | {*self.absent, *self.beyond}
+        return tuple(host for host in self.hosts if host in failed)
+
+    @property
+    def failures(self) -> Iterator[Failure]:
+        """A failure for each host, then for each slow link, and rows that were wrong."""
+        slow = {one.hosts[0]: one.text for one in self.judgement.slow}
+        for host in self.drained:
+            reasons = (self.absent.get(host), slow.get(host), self.beyond.get(host))
+            yield Failure(f"{host}  {'; '.join(filter(None, reasons))}")
+        for link in self.judgement.links:
+            yield Failure(f"{link.name}  {link.text}", on_top=True)
+        yield from self.wrong
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """PASS if every host was judged and is fine."""
+        judged = self.judgement.judged | {*self.drained}
+        missing = [host for host in self.hosts if host not in judged]
+        noisy = [f"{name}: too noisy" for name in self.judgement.noisy]
+        undecided = [*(one.text for one in self.judgement.classes), *noisy, *self.unknown]
+        return conclude(
+            len(judged & {*self.hosts}),
+            [*self.failures],
+            undecided,
+            missing,
+            what="host",
+            held="fine",
+        )
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences on what slow hosts share, on what was not confirmed, and notes."""
+        suspected = [
+            f"{one.name}  {one.text}: not confirmed" for one in self.judgement.suspected[:3]
+        ]
+        if more := len(self.judgement.suspected) - len(suspected):
+            suspected.append(f"{more} more were not confirmed")
+        return [*self.judgement.groups, *suspected, *self.judgement.remarks, *self.notes]
+
+    @property
+    def sensitivity(self) -> str:
+        """What would have been named, in a sentence; empty if nothing was judged."""
+        needed = self.judgement.needed
+        if not needed:
+            return ""
+        (least, where), (most, last) = needed[0], needed[-1]
+        text = f"a host {percent(least)} slower would have been named ({where})"
+        return text if most < 1.01 * least else f"{text}; at {last}, one {percent(most)} slower"
+
+    def lines(self) -> list[str]:
+        """Return the failures, the conclusion, and what would have been named."""
+        return [*self.conclusion.lines(), *filter(None, [self.sensitivity])]
+
+    def verdict(self, host: str) -> str:
+        """Return the verdict of a host in a word."""
+        if host in self.absent:
+            return ABSENT
+        if host in self.drained:
+            return SLOW
+        return OK if host in self.judgement.judged else NOT_JUDGED
+
+    def table(self) -> pd.DataFrame:
+        """Return a row for each host and point, with the columns of `COLUMNS`."""
+        found = [row for one in self.judgement.costs for row in self._rows(one)]
+        known = {row["host"] for row in found}
+        found += [
+            {"host": host, "verdict": self.verdict(host)}
+            for host in dict.fromkeys((*self.hosts, *self.absent))
+            if host not in known
+        ]
+        return pd.DataFrame(found, columns=list(COLUMNS))
+
+    def _rows(self, one: HostCosts) -> Iterator[dict[str, Any]]:
+        slow = one.slow
+        for place, host in enumerate(one.point.hosts):
+            excess = float(one.excess[place])
+            if math.isfinite(excess):
+                yield {
+                    "host": host,
+                    "point": one.point.name,
+                    "ratio": math.exp(excess),
+                    "limit": math.exp(min(float(one.limits[place]), 700.0)),
+                    "turns": int(np.isfinite(one.point.costs[place]).sum()),
+                    "beyond": bool(slow[place]),
+                    "class": int(one.classes[place]),
+                    "verdict": self.verdict(host),
+                }
+
+
+COLUMNS = ("host", "point", "ratio", "limit", "turns", "beyond", "class", "verdict")
+"""Columns of `Gated.table`: ``ratio`` is the host's time over the typical host's of its class, and
+``limit`` the largest one that noise explains; ``turns`` how often it was measured, ``beyond``
+whether the ratio is beyond the limit, ``class`` 1 for the slower of two groups of hosts."""
+
+
+def percent(factor: float) -> str:
+    """Return how much longer a factor is."""
+    return f"{100 * (factor - 1):.0f} %" if factor < 10 else f"{digits(factor)} times"
+
+
+def gate(
+    source: Any,
+    *,
+    tolerance: float = TOLERANCE,
+    groups: Mapping[str, str] | None = None,
+    apart: bool = False,
+    hosts: Sequence[str] = (),
+    statistic: str = "auto",
+) -> Gated:
+    """Judge each host of results against all others.
+
+    ``source`` are files or folders, results of `omb_py.load` or `run`, or a table of their rows.
+    ``tolerance`` is the difference that does not matter, ``groups`` the group of each host, as its
+    switch; with ``apart`` they are different hardware, each judged by itself. ``hosts`` are those
+    that have to be there. ``statistic`` is that of `value_column`. Rows whose data was wrong are
+    not judged, and fail.
+    """
+    check_part("tolerance", tolerance, zero=True)
+    results = results_of(source)
+    right, wrong = rows_to_judge(results.rows)
+    records = [*records_of(value_column(right, statistic)), *records_of_pairs(results.pairs)]
+    return gated(records, tolerance, groups, apart, hosts, tuple(wrong), results.lost)
+
+
+def gated(
+    records: Sequence[Record],
+    tolerance: float = TOLERANCE,
+    groups: Mapping[str, str] | None = None,
+    apart: bool = False,
+    hosts: Iterable[str] = (),
+    wrong: tuple[Failure, ...] = (),
+    unknown: Iterable[str] = (),
+    absent: Mapping[str, str] | None = None,
+    notes: Iterable[str] = (),
+) -> Gated:
+    """Return the verdicts from records, as `gate` does."""
+    found = judge(points(records), tolerance, groups, apart)
+    known = dict.fromkeys([*hosts, *(host for one in records for host in one.hosts)])
+    return Gated(tuple(known), found, absent or {}, {}, wrong, tuple(unknown), tuple(notes))
+
+
+def records_of(values: pd.DataFrame) -> Iterator[Record]:
+    """Yield a record for each row with a value (`value_column`) whose hosts are known."""
+    known = values[values["host_names"].notna()]
+    if known.empty:
+        return
+    columns = [name for name in IDENTITY if name in known and name not in NOT_A_POINT]
+    ids = group_ids(known[name] for name in (*columns, "bytes", "unit"))
+    names = names_of(known, ids, columns)
+    logs = np.log(known["value"])
+    costs = logs.where(is_time(known["unit"]), -logs)
+    splits = plain_values(known["split"])
+    groups = plain_values(known["group"])
+    for number, cost, hosts, split, group in zip(
+        ids, costs, known["host_names"], splits, groups, strict=True
+    ):
+        yield Record(names[number], tuple(hosts.split()), cost, group or "", False, split or "")
+
+
+def names_of(values: pd.DataFrame, ids: np.ndarray, columns: Sequence[str]) -> dict[int, str]:
+    """Return the name of each point, with what tells it from points of the same benchmark."""
+    first = values.groupby(ids).head(1).set_axis(pd.unique(ids))
+    plain = [name for name in columns if name not in ("benchmark", "split", "ranks", "hosts")]
+    telling = [name for name in distinctions(first, plain) if name != "benchmark"]
+    found = {}
+    for number, row in zip(first.index, first.to_dict("records"), strict=True):
+        more = line_name([row[name] for name in telling], telling) if telling else ""
+        split = row.get("split")
+        where = WHERE.get(split, "") if isinstance(split, str) else ""
+        name = f"{row['benchmark']}{at_size(row['bytes'], ' ')}{where}"
+        found[number] = f"{name}, {more}" if more else name
+    repeated = pd.Series(found)
+    for number in repeated[repeated.duplicated(keep=False)].index:
+        ranks = first.loc[number, "ranks"]
+        found[number] += "" if pd.isna(ranks) else f", {count(int(ranks), 'rank')}"
+    return found
+
+
+def records_of_pairs(rows: pd.DataFrame) -> Iterator[Record]:
+    """Yield a record for each direction between two hosts of rows of ``omb-py pairs``."""
+    for row in rows.to_dict("records"):
+        hosts = (str(row["sender_host"]), str(row["receiver_host"]))
+        latency = row["latency_us"]
+        value = latency if latency > 0 else row["bandwidth_MBps"]
+        if hosts[0] != hosts[1] and value > 0:
+            cost = math.log(value) if latency > 0 else -math.log(value)
+            name = f"pairs {row['benchmark']}{at_size(row['bytes'], ' ')}"
+            yield Record(name, hosts, cost, f"{row['sender']} {row['receiver']}")
+
+
+def sheets(found: Gated) -> list[Sheet]:
+    """Return the table of points, and that of hosts beyond a limit or without a verdict."""
+    rows = []
+    for one in found.judgement.costs:
+        known = np.isfinite(one.excess)
+        ordered = np.argsort(-np.where(known, one.excess, -np.inf))
+        worst = int(ordered[0])
+        limit = float(np.exp(min(700.0, float(np.median(one.limits[known])))))
+        known_limit = bool(one.judged.any())
+        rows.append(
+            (
+                one.point.name,
+                str(int(known.sum())),
+                f"{one.point.hosts[worst]} {math.exp(float(one.excess[worst])):.2f}",
+                f"{limit:.2f}" if known_limit else "too noisy",
+            )
+        )
+    title = f"Gate: {count(len(found.hosts), 'host')}"
+    columns = ("point", "hosts", "slowest, times the median", "named from")
+    return [Sheet(title, columns, tuple(rows), left=1)]
+
+
+def host_sheet(found: Gated) -> Sheet:
+    """Return the table of all hosts: the worst ratio of each, and its verdict."""
+    table = found.table()
+    rows = []
+    for host, members in table.groupby("host", sort=False):
+        worst = members.loc[members["ratio"].idxmax()] if members["ratio"].notna().any() else None
+        ratio = "-" if worst is None else f"{worst['ratio']:.2f}"
+        where = "-" if worst is None else str(worst["point"])
+        rows.append((str(host), ratio, where, str(members["verdict"].iloc[0])))
+    return Sheet("Hosts", ("host", "times the median", "at", "verdict"), tuple(rows), left=1)
+
+
+HELP = {
+    "omb_py_gate_host_ratio": "Time of the host over the median of all hosts of its class.",
+    "omb_py_gate_host_failed": "1 for a host that failed the gate, 0 for one that is fine.",
+    "omb_py_gate_hosts": "Hosts of the gate by verdict.",
+    "omb_py_gate_exit_code": "0: all judged and fine; 4: some fail; 7: not all could be judged.",
+    "omb_py_gate_last_run_timestamp_seconds": "Unix time of the end of the gate.",
+}
+"""Metrics for Prometheus, by its rules (prometheus.io/docs/practices/naming)."""
+
+
+def prometheus(found: Gated, now: float | None = None) -> str:
+    """Return the verdicts as gauges for node_exporter's textfile collector, and OpenMetrics."""
+    table = found.table()
+    measured = table[table["ratio"].notna()]
+    samples: dict[str, list[tuple[dict[str, str], float]]] = {name: [] for name in HELP}
+    for row in measured.to_dict("records"):
+        labels = {"host": row["host"], "point": row["point"]}
+        samples["omb_py_gate_host_ratio"].append((labels, round(row["ratio"], 6)))
+    verdicts = {host: found.verdict(host) for host in found.hosts}
+    for host, verdict in verdicts.items():
+        if verdict != NOT_JUDGED:
+            samples["omb_py_gate_host_failed"].append(({"host": host}, float(verdict != OK)))
+    for verdict in (OK, SLOW, ABSENT, NOT_JUDGED):
+        number = sum(one == verdict for one in verdicts.values())
+        labels = {"verdict": verdict.lower().replace(" ", "_")}
+        samples["omb_py_gate_hosts"].append((labels, number))
+    samples["omb_py_gate_exit_code"].append(({}, found.conclusion.exit_code))
+    moment = time.time() if now is None else now
+    samples["omb_py_gate_last_run_timestamp_seconds"].append(({}, round(moment, 3)))
+    lines = []
+    for name, values in samples.items():
+        lines += [f"# HELP {name} {HELP[name]}", f"# TYPE {name} gauge"]
+        lines += [f"{name}{labelled(labels)} {value:.16g}" for labels, value in values]
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def labelled(labels: Mapping[str, str]) -> str:
+    """Return labels as Prometheus writes them."""
+    if not labels:
+        return ""
+    escaped = {
+        name: text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        for name, text in labels.items()
+    }
+    return "{" + ",".join(f'{name}="{text}"' for name, text in escaped.items()) + "}"

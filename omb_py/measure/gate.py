@@ -1,0 +1,609 @@
+"""Every host of a job measured by itself, in pairs and in halves: the turns of ``omb-py gate``.
+
+Rank 0 tells the ranks of each turn what to measure, by texts that nobody waits for. Before a group
+measures, its ranks answer its first rank: one that does not is left out, and named, and the others
+go on. What is suspected is measured again, with other partners, as long as there is time.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
+from typing import Any, TypeAlias
+
+from omb_py.benchmarks import Benchmark, Defaults, find_benchmark
+from omb_py.bindings import BINDINGS, Binding
+from omb_py.core.dataclass import dataclass, field, replace
+from omb_py.core.errors import OmbError, SharedError
+from omb_py.core.job import Job, first_ranks
+from omb_py.core.job.groups import ranks_text
+from omb_py.core.mpi import launcher
+from omb_py.core.options import Options
+from omb_py.core.text.words import count
+from omb_py.measure import devices
+from omb_py.measure.benchmark import OneBinding
+from omb_py.measure.conditions import examine, largest_cache
+from omb_py.measure.groups import row_of
+from omb_py.measure.launch import Launch
+from omb_py.measure.measurement import Measurement
+from omb_py.measure.pairs import tournament
+from omb_py.measure.writers import start_writers
+from omb_py.results.columns import Row, new_run
+from omb_py.results.destinations import file_writer
+from omb_py.results.metadata import hosts_of_nodes
+from omb_py.results.writer import Collector, Writer
+
+SMALL, LARGE = 8, 16 << 20
+"""The two message sizes by default, in bytes."""
+
+PROBE = 64 << 10
+"""Bytes of a message by which the large size is chosen."""
+
+LARGE_SECONDS = 0.02
+"""Seconds of a large message between two typical nodes, at most."""
+
+COPIED = 512 << 20
+"""Bytes that a copy has at most."""
+
+EACH_RANK = 8
+"""Ranks of a node up to which all of them measure in pairs, as one of each device; of more, the
+first one."""
+
+PARTNERS = 8
+"""Partners of each node at most, before any is suspected."""
+
+REPEATS = 3
+"""Turns that measure again what is suspected."""
+
+NODE_TURNS = 3
+"""Turns of each node by itself."""
+
+SHARE = 0.4
+"""Part of the time for iterations, of which each case gets the same; turns cost time, too."""
+
+RESERVE = 0.35
+"""Part of the time that is kept for what is suspected."""
+
+SHORTEST, LONGEST = 0.005, 0.3
+"""Seconds of one case's iterations."""
+
+PATIENCE = 10.0
+"""Seconds that a rank may take to answer, by default."""
+
+PAUSE, LONGEST_PAUSE = 0.0002, 0.005
+"""Seconds between two looks for texts, first and at most."""
+
+NODE, PAIRS, HALVES, ALL = "node", "pairs", "halves", ""
+"""What a turn divides hosts into, as the column ``split`` has it: single ones, pairs, halves, or
+nothing at all."""
+
+COUNTS = Defaults(2_000, 10, 50, 0, smallest=SMALL, largest=LARGE)
+
+Nodes: TypeAlias = tuple[tuple[int, ...], ...]
+"""The ranks of each node."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A benchmark and the size of its messages."""
+
+    benchmark: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """Nodes that seem slow by themselves, in pairs and in halves, and pairs that seem slow alone.
+
+    ``sharing`` are nodes that may be slow only with others: pairs among them tell.
+    """
+
+    alone: frozenset[int] = frozenset()
+    paired: frozenset[int] = frozenset()
+    halves: frozenset[int] = frozenset()
+    links: tuple[tuple[int, int], ...] = ()
+    sharing: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A row, and the number of its turn; ``again`` if that measured what had been suspected."""
+
+    row: dict[str, Any]
+    nodes: tuple[int, ...]
+    turn: int
+    again: bool
+
+
+Suspect: TypeAlias = Callable[[Sequence[Measured]], Suspects]
+"""Finds what seems slow in what was measured so far."""
+
+Keep: TypeAlias = Callable[[Sequence[Row]], None]
+"""Writes rows of one turn."""
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """All that was measured, on rank 0.
+
+    ``absent`` has a sentence for each node that does not answer; ``failed`` sentences on what could
+    not be measured; ``done`` one sentence on what was, ``left_out`` on what the time did not allow.
+    ``lost`` is true if a rank may wait for ever.
+    """
+
+    measured: list[Measured] = field(default_factory=list)
+    absent: dict[int, str] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
+
+
+class Team:
+    """The ranks of a gate, which measure in groups; texts lead them."""
+
+    def __init__(self, launch: Launch, options: Options, patience: float) -> None:
+        """Collective. ``patience`` are the seconds in which a rank has to answer."""
+        self.launch, self.options, self.patience = launch, options, patience
+        self.job: Job = launch.job
+        self.mail = self.job.mailbox()
+        self._unread: list[tuple[int, dict[str, Any]]] = []
+        self._rows: list[Row] = []
+        self._benchmarks = {one: for_gate(find_benchmark(one)) for one in BENCHMARKS}
+        # torch connects all ranks before any group of them
+        binding: Binding = BINDINGS.load(options.binding)(self.job.communicator, options)
+        self.job.at_end(binding.close)
+
+    def tell(self, rank: int, **what: Any) -> None:
+        """Send facts to a rank."""
+        if rank == self.job.rank:
+            self._unread.append((rank, what))
+        else:
+            self.mail.send(rank, json.dumps(what))
+
+    def hear(self, wanted: Callable[[int, dict[str, Any]], bool], seconds: float | None) -> Any:
+        """Return the first facts that are ``wanted``, with their sender; None after ``seconds``."""
+        end = None if seconds is None else time.monotonic() + seconds
+        pause = PAUSE
+        while True:
+            self._unread += [(rank, json.loads(text)) for rank, text in self.mail.receive()]
+            for place, (rank, what) in enumerate(self._unread):
+                if wanted(rank, what):
+                    return self._unread.pop(place)
+            if end is not None and time.monotonic() > end:
+                return None
+            if self.launch.report is not None:
+                self.launch.report(0, 0)
+            time.sleep(pause)
+            pause = min(1.5 * pause, LONGEST_PAUSE)
+
+    def follow(self) -> int:
+        """Measure what rank 0 asks for, until it ends the gate; return the exit code.
+
+        Raises `SharedError` if rank 0 failed.
+        """
+        while True:
+            _, task = self.hear(lambda rank, what: rank == 0 and "do" in what, None)
+            if task["do"] == "end":
+                self.mail.close()
+                if task["error"]:
+                    raise SharedError(task["error"], task["code"])
+                return int(task["code"])
+            self.take_part(task)
+
+    def take_part(self, task: Mapping[str, Any]) -> None:
+        """Measure in a group of one turn, and tell rank 0 what came of it."""
+        ranks, turn = task["ranks"], task["turn"]
+        first = ranks[0]
+        absent = self.meet(ranks, turn)
+        if absent:
+            if self.job.rank == first or absent == [first]:
+                self.tell(0, turn=turn, group=ranks, absent=absent)
+            return
+        cases = [Case(*one) for one in task["cases"]]
+        self.launch.progress(f"measuring {cases[0].benchmark} on ranks {ranks_text(ranks)}")
+        error = ""
+        try:
+            rows = self.measure(ranks, turn, cases, task["seconds"])
+        except OmbError as failure:
+            rows, error = [], str(failure)
+        if self.job.rank == first:
+            self.tell(0, turn=turn, group=ranks, rows=[vars(row) for row in rows], error=error)
+
+    def meet(self, ranks: Sequence[int], turn: int) -> list[int]:
+        """Return the ranks of a group that do not answer, or its first one if that does not."""
+        first, others = ranks[0], set(ranks[1:])
+        if self.job.rank != first:
+            self.tell(first, here=turn)
+            answer = self.hear(
+                lambda rank, what: rank == first and what.get("go") == turn, 2 * self.patience
+            )
+            return [first] if answer is None else answer[1]["without"]
+        end = time.monotonic() + self.patience
+        while others:
+            found = self.hear(
+                lambda rank, what: rank in others and what.get("here") == turn,
+                end - time.monotonic(),
+            )
+            if found is None:
+                break
+            others.remove(found[0])
+        for rank in ranks[1:]:
+            self.tell(rank, go=turn, without=sorted(others))
+        return sorted(others)
+
+    def measure(
+        self, ranks: Sequence[int], turn: int, cases: Sequence[Case], seconds: float
+    ) -> list[Row]:
+        """Measure some cases on some ranks; collective over these, which returns rows on the first.
+
+        Raises `OmbError` on all of them if a case cannot be measured.
+        """
+        part = self.job.among(ranks, turn)
+        launch = replace(self.launch, job=part)
+        rows: list[Row] = []
+        try:
+            with part.scope():
+                binding: Binding = BINDINGS.load(self.options.binding)(
+                    part.communicator, self.options
+                )
+                part.at_end(binding.close)
+                for case in cases:
+                    options = replace(self.options, sizes=(case.size,), max_time=seconds)
+                    benchmark = self._benchmarks[case.benchmark]
+                    one = Measurement(launch, benchmark, options, [binding], part)
+                    kind = OneBinding(one, keep=rows.append).kind()
+                    (kind.get_ready or one.get_ready)()
+                    datatype = one.datatypes[0]
+                    (kind.begin_type or one.begin_type)(datatype)
+                    try:
+                        kind.measure_case(one.case(datatype, case.size, options.window))
+                    finally:
+                        one.close()
+        finally:
+            part.free()
+        return [row.replace(group=ranks_text(ranks)) for row in rows]
+
+
+BENCHMARKS = ("pack", "allreduce", "latency")
+
+
+def for_gate(benchmark: Benchmark) -> Benchmark:
+    """Return a benchmark with fewer iterations: its time is limited, and a turn should be short."""
+    return replace(benchmark, defaults=COUNTS)
+
+
+def copied_size(ranks: int) -> int:
+    """Return the bytes of a rank's copy that all ranks of a node together make beyond caches."""
+    cache = largest_cache() or 0
+    return min(COPIED, max(LARGE, 2 * cache // ranks))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Turns of one kind: a name, its cases, and the groups of nodes of each turn."""
+
+    split: str
+    cases: tuple[Case, ...]
+    turns: tuple[tuple[tuple[int, ...], ...], ...]
+
+    @property
+    def words(self) -> str:
+        """The stage in words."""
+        return {
+            NODE: "each node by itself",
+            PAIRS: "pairs of nodes",
+            HALVES: "halves of all nodes",
+            ALL: "all nodes together",
+        }[self.split]
+
+
+def halves(nodes: int, order: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield splits of nodes into halves, by each digit of their places in an ``order``.
+
+    Two nodes are in different halves of one split at least, so all halves of a node name it.
+
+    >>> [*halves(4, range(4))]
+    [((0, 2), (1, 3)), ((0, 1), (2, 3))]
+    """
+    place = {node: number for number, node in enumerate(order)}
+    for digit in range(max(1, (nodes - 1).bit_length())):
+        sides: tuple[list[int], list[int]] = ([], [])
+        for node in range(nodes):
+            if node in place:
+                sides[place[node] >> digit & 1].append(node)
+        yield tuple(sides[0]), tuple(sides[1])
+
+
+def stages(nodes: Nodes, sizes: Sequence[int], copied: int, partners: int) -> list[Stage]:
+    """Return the stages of a gate: each node by itself, pairs, halves, all."""
+    number = len(nodes)
+    several = max(map(len, nodes)) > 1
+    network = tuple(Case("latency", size) for size in sizes)
+    together = tuple(Case("allreduce", size) for size in sizes)
+    local = (Case("pack", copied), *(together if several else ()))
+    made = [Stage(NODE, local, (tuple((node,) for node in range(number)),) * NODE_TURNS)]
+    if number > 1:
+        rounds = tournament(number)
+        limit = min(len(rounds), partners)
+        spread = [rounds[index * len(rounds) // limit] for index in range(limit)]
+        made.append(Stage(PAIRS, network, tuple(map(tuple, spread))))
+    if number >= 4:
+        made.append(Stage(HALVES, together, tuple(halves(number, range(number)))))
+    if number > 1:
+        made.append(Stage(ALL, together, ((tuple(range(number)),),)))
+    return made
+
+
+class Gate(Team):
+    """Rank 0 of a gate, which leads the others."""
+
+    def __init__(
+        self, launch: Launch, options: Options, patience: float, nodes: Nodes, end: float
+    ) -> None:
+        """``nodes`` has the ranks of each node, ``end`` is the time by which to be ready."""
+        super().__init__(launch, options, patience)
+        self.nodes, self.ready_by = nodes, end
+        self.began = time.monotonic()
+        self.all = Measurements()
+        self.turn = 0
+        self.longest = 0.0
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return self.ready_by - time.monotonic()
+
+    def alive(self, groups: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+        """Return groups of nodes without absent ones; pairs without partner are none."""
+        found = [tuple(one for one in group if one not in self.all.absent) for group in groups]
+        return [
+            one
+            for one, group in zip(found, groups, strict=True)
+            if one and (len(one) == len(group) or len(one) > 1)
+        ]
+
+    def ranks_of(self, stage: Stage, group: Sequence[int]) -> list[list[int]]:
+        """Return the ranks that measure in a group of nodes: several sets for a pair of nodes."""
+        if stage.split != PAIRS:
+            return [sorted(rank for node in group for rank in self.nodes[node])]
+        own = [self.nodes[node] for node in group]
+        number = min(map(len, own))
+        return [sorted(one) for one in zip(*own, strict=False)][
+            : number if number <= EACH_RANK else 1
+        ]
+
+    def run_turn(
+        self, stage: Stage, groups: Sequence[Sequence[int]], seconds: float, again: bool, keep: Keep
+    ) -> None:
+        """Let groups of nodes measure at the same time, and take their rows."""
+        began = time.monotonic()
+        self.turn += 1
+        sent: dict[tuple[int, ...], tuple[int, ...]] = {}
+        own: dict[str, Any] | None = None
+        cases = [(one.benchmark, one.size) for one in stage.cases]
+        for group in self.alive(groups):
+            for ranks in self.ranks_of(stage, group):
+                sent[tuple(ranks)] = tuple(group)
+                task: dict[str, Any] = {"do": "measure", "turn": self.turn, "ranks": ranks}
+                task |= {"cases": cases, "seconds": seconds}
+                for rank in ranks:
+                    if rank == self.job.rank:
+                        own = task
+                    else:
+                        self.tell(rank, **task)
+        if own is not None:
+            self.take_part(own)
+        rows: list[Measured] = []
+        expected = len(cases) * seconds + 3 * self.patience
+        end = time.monotonic() + expected
+        while sent:
+            found = self.hear(
+                lambda _, what: what.get("turn") == self.turn and "group" in what,
+                end - time.monotonic(),
+            )
+            if found is None:
+                break
+            what = found[1]
+            nodes = sent.pop(tuple(what["group"]), None)
+            if nodes is None:
+                continue
+            if "absent" in what:
+                self.lose(what["absent"])
+            elif what["error"]:
+                names = ranks_text(what["group"])
+                self.all.failed.append(f"{stage.words}, ranks {names}: {what['error']}")
+            else:
+                rows += [Measured(row, nodes, self.turn, again) for row in what["rows"]]
+        for silent, members in sent.items():
+            self.silent(stage, silent, members)
+        for one in rows:
+            one.row["split"] = stage.split or None
+        self.all.measured.extend(rows)
+        keep([row_of(one.row) for one in rows])
+        self.longest = max(self.longest, time.monotonic() - began)
+
+    def lose(self, ranks: Sequence[int]) -> None:
+        """Note that ranks do not answer."""
+        for node, members in enumerate(self.nodes):
+            if gone := sorted({*ranks} & {*members}):
+                names = f"{count(len(gone), 'rank')} of it ({ranks_text(gone)})"
+                self.all.absent.setdefault(node, f"does not answer: {names}")
+        self.all.lost.extend(ranks)
+
+    def silent(self, stage: Stage, ranks: Sequence[int], nodes: Sequence[int]) -> None:
+        """Note that a group began to measure and did not end."""
+        self.all.lost.extend(ranks)
+        for node in nodes:
+            others = [one for one in nodes if one != node]
+            or_other = f", or one of {count(len(others), 'other node')} does not" if others else ""
+            text = f"does not answer since it began to measure {stage.words}{or_other}"
+            self.all.absent.setdefault(node, text)
+
+    def large_size(self) -> int:
+        """Return a message size that the typical pair of nodes sends in `LARGE_SECONDS`.
+
+        `LARGE`, but on slow networks less: a turn should not take a part of the time.
+        """
+        if len(self.nodes) < 2:
+            return LARGE
+        (probe,) = stages(self.nodes, (PROBE,), LARGE, 1)[1:2]
+        self.run_turn(probe, probe.turns[0], SHORTEST, False, lambda rows: None)
+        times = sorted(one.row.get("latency_us", inf) for one in self.all.measured)
+        self.all.measured.clear()
+        typical = times[len(times) // 2] / 1e6 if times else 0.0
+        size = LARGE
+        while size > PROBE and typical * size / PROBE > LARGE_SECONDS:
+            size //= 4
+        return size
+
+    def lead(
+        self, sizes: Sequence[int] | None, partners: int, suspect: Suspect, keep: Keep
+    ) -> Measurements:
+        """Measure all stages, then again what is suspected; return all that came of it."""
+        copied = copied_size(max(map(len, self.nodes)))
+        plan = stages(self.nodes, sizes or (SMALL, self.large_size()), copied, partners)
+        slots = sum(len(one.cases) * len(one.turns) for one in plan)
+        whole = self.left
+        seconds = min(LONGEST, max(SHORTEST, SHARE * (1 - RESERVE) * whole / slots))
+        for place, stage in enumerate(plan):
+            done = 0
+            later = sum(min(2, len(one.turns)) for one in plan[place + 1 :])
+            for groups in stage.turns:
+                needed = self.longest * (1 + later) + RESERVE * whole
+                if done >= min(2, len(stage.turns)) and self.left < needed:
+                    break
+                self.run_turn(stage, groups, seconds, False, keep)
+                done += 1
+            what = f"{stage.words}: {done} of {count(len(stage.turns), 'turn')}"
+            (self.all.done if done == len(stage.turns) else self.all.left_out).append(what)
+        self.repeat(plan, suspect(self.all.measured), seconds, keep)
+        return self.all
+
+    def end(self, code: int, error: OmbError | None) -> None:
+        """End the gate on all ranks with an exit code, or an error.
+
+        Where a rank does not answer, the others cannot leave MPI: the job is aborted.
+        """
+        if self.all.lost:
+            if error is not None:
+                launcher.say(str(error))
+            sys.stdout.flush()
+            time.sleep(launcher.SECONDS_TO_BE_HEARD)
+            self.job.abort(code if error is None else error.exit_code)
+        text = "" if error is None else str(error)
+        code = code if error is None else error.exit_code
+        for rank in range(1, self.job.ranks):
+            self.tell(rank, do="end", code=code, error=text)
+        self.mail.close()
+        if error is not None:
+            raise SharedError(text, code)
+
+    def repeat(self, plan: Sequence[Stage], found: Suspects, seconds: float, keep: Keep) -> None:
+        """Measure again what is suspected, each at most `REPEATS` times, while there is time."""
+        by_split = {stage.split: stage for stage in plan}
+        partners = self.fresh_pairs(found)
+        inside = pairs_among(found.sharing)
+        order = [*range(1, len(self.nodes), 2), *range(0, len(self.nodes), 2)]
+        splits = [*halves(len(self.nodes), order)] if found.halves else []
+        tasks: list[tuple[str, Sequence[Sequence[int]]]] = []
+        for number in range(REPEATS):
+            if found.alone:
+                tasks.append((NODE, [(node,) for node in range(len(self.nodes))]))
+            if found.paired or found.links:
+                tasks.append((PAIRS, next(partners)))
+            if inside and number == 0:
+                tasks.append((PAIRS, inside))
+        tasks += [(HALVES, split) for split in splits]
+        for done, (split, groups) in enumerate(tasks):
+            if self.left < self.longest:
+                left = len(tasks) - done
+                self.all.left_out.append(f"{count(left, 'turn')} that would have confirmed")
+                return
+            self.run_turn(by_split[split], groups, seconds, True, keep)
+
+    def fresh_pairs(self, found: Suspects) -> Iterator[list[tuple[int, int]]]:
+        """Yield pairs of all nodes in which each suspected node has another, healthy partner.
+
+        Slow links are measured as they are, in the same turn.
+        """
+        number, turn = len(self.nodes), 0
+        while True:
+            left = [node for node in range(number) if node not in self.all.absent]
+            pairs: list[tuple[int, int]] = []
+            for link in found.links:
+                if {*link} <= {*left}:
+                    pairs.append(link)
+                    left = [node for node in left if node not in link]
+            suspects = [node for node in left if node in found.paired]
+            healthy = [node for node in left if node not in found.paired]
+            shift = (turn * max(1, len(healthy) // REPEATS)) % max(1, len(healthy))
+            healthy = healthy[shift:] + healthy[:shift]
+            both = min(len(suspects), len(healthy))
+            pairs += zip(suspects, healthy[:both], strict=False)
+            rest = healthy[both:] + suspects[both:]
+            pairs += zip(rest[::2], rest[1::2], strict=False)
+            turn += 1
+            yield [tuple(sorted(one)) for one in pairs]  # type: ignore[misc]
+
+
+def pairs_among(nodes: Sequence[int]) -> list[tuple[int, int]]:
+    """Return disjoint pairs of some nodes."""
+    return [*zip(nodes[::2], nodes[1::2], strict=False)]
+
+
+def nodes_of(job: Job) -> Nodes:
+    """Return the ranks of each node, in the order of their first ranks; collective."""
+    first = first_ranks(job)
+    return tuple(
+        tuple(rank for rank in range(job.ranks) if first[rank] == one)
+        for one in dict.fromkeys(first)
+    )
+
+
+class KeptResults:
+    """The file of what a gate measures, and the hosts of its nodes; on rank 0."""
+
+    def __init__(
+        self, run: str, hosts: Sequence[str], writers: Sequence[Writer[Row]], facts: Collector
+    ) -> None:
+        """``hosts`` are the names of nodes, ``facts`` keeps the metadata."""
+        self.run, self.hosts = run, [*hosts]
+        self._writers, self._facts = writers, facts
+
+    @property
+    def runs(self) -> dict[str, dict[str, str]]:
+        """The metadata of the run."""
+        return self._facts.runs
+
+    def keep(self, rows: Sequence[Row]) -> None:
+        """Write the rows of a turn."""
+        for writer in self._writers:
+            writer.together([row.replace(run=self.run) for row in rows])
+
+    def finish(self) -> None:
+        """Note that no more rows come."""
+        for writer in self._writers:
+            writer.finish()
+
+
+def open_results(launch: Launch, options: Options) -> KeptResults:
+    """Look at the hosts of a job, and open its file of results on rank 0; collective."""
+    job, device = launch.job, launch.buffer.device
+    examined = examine(job, devices.word(device), device.identity if device else "")
+    job.note(job.oversubscription(examined.nodes), *examined.notes)
+    run, facts = new_run(), Collector()
+
+    def opened() -> list[Writer[Any]]:
+        return [
+            facts,
+            *([file_writer(options.output, Row, options.force)] if options.output else []),
+        ]
+
+    wanted = replace(options, format="csv")  # all metadata
+    writers = start_writers(launch, wanted, run, examined.nodes, opened, (), examined.metadata)
+    names = hosts_of_nodes(facts.runs.get(run, {}))
+    return KeptResults(run, names, writers, facts)
