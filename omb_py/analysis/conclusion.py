@@ -37,6 +37,7 @@ class Conclusion:
     ``judged`` counts the things that held or failed, ``failed`` are the reasons to fail.
     ``undecided`` names what was measured and could not be judged, ``missing`` what was asked for
     and not measured. ``what`` is the noun of the things, ``held`` the words for those that held.
+    ``besides`` are sentences on what else could not be judged, which is none of the things.
     """
 
     judged: int
@@ -45,14 +46,15 @@ class Conclusion:
     missing: tuple[str, ...]
     what: str
     held: str
+    besides: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
         """`PASSED`, `FAILED` or `UNDECIDED`."""
         if self.failed:
             return FAILED
-        everything = self.judged and not self.undecided and not self.missing
-        return PASSED if everything else UNDECIDED
+        unjudged = self.undecided or self.missing or self.besides
+        return PASSED if self.judged and not unjudged else UNDECIDED
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -70,6 +72,8 @@ class Conclusion:
         for names, why in ((self.undecided, "cannot be judged"), (self.missing, "not measured")):
             if names:  # which have commas
                 parts.append(f"{len(names)} {why} ({first_of(names, MOST_NAMED, '; ')})")
+        if self.besides:
+            parts.append(f"not judged: {first_of(self.besides, MOST_NAMED, '; ')}")
         return f"{WORDS[self.exit_code]}: {', '.join(parts)}"
 
     def lines(self) -> Iterator[str]:
@@ -95,7 +99,7 @@ def facts(
         **said,
         "conclusion": conclusion.sentence,
         "failures": list(conclusion.reasons),
-        "undecided": list(conclusion.undecided),
+        "undecided": [*conclusion.undecided, *conclusion.besides],
         "missing": list(conclusion.missing),
     }
 
@@ -108,14 +112,17 @@ def conclude(
     *,
     what: str = "point",
     held: str,
+    besides: Sequence[str] = (),
 ) -> Conclusion:
     """Return PASS only if everything that was asked was judged and held, else FAIL or CANNOT TELL.
 
     ``judged`` is the number of things that held or failed. FAIL: there are ``failed`` ones.
-    CANNOT TELL: nothing failed, and there are ``undecided`` or ``missing`` ones, or nothing was
-    judged at all. This is the only place that decides that.
+    CANNOT TELL: nothing failed, and there are ``undecided`` or ``missing`` ones, or something
+    ``besides``, or nothing was judged at all. This is the only place that decides that.
     """
-    return Conclusion(judged, tuple(failed), tuple(undecided), tuple(missing), what, held)
+    return Conclusion(
+        judged, tuple(failed), tuple(undecided), tuple(missing), what, held, tuple(besides)
+    )
 
 
 def within(allowed: float) -> str:

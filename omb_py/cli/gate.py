@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +24,14 @@ from omb_py.cli.analysis_options import (
 )
 from omb_py.cli.check import expected_option
 from omb_py.cli.help import GroupedCommand
+from omb_py.core import BEGAN
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.errors import OmbError, UsageError, needing
+from omb_py.core.mpi import launcher
 from omb_py.core.mpi.startup_timer import seconds_before
 from omb_py.core.text import files
+from omb_py.measure import gate
+from omb_py.measure.launch import launch
 from omb_py.options.option import Row
 from omb_py.options.parse import make_options
 from omb_py.options.table import SECONDS, alike, shared_options
@@ -43,8 +50,11 @@ FORMATS = ("text", "markdown", "csv", "json", "prom")
 LAUNCHED = ("buffer", "binding", "devices", "gpu_aware", "staging", "interface", "backend")
 """Options of benchmarks that a launch has."""
 
-TIME, PARTNERS, TIMEOUT = 30.0, 8, 10.0
+TIME, PARTNERS, TIMEOUT = 30.0, 8, 5.0
 """Defaults: seconds of the whole gate, partners of each host, seconds to answer."""
+
+JUDGING = 20.0
+"""Seconds that rank 0 has, once a rank does not go on, to judge what was measured."""
 
 FOR_OUTPUT = 0.9
 """The part of the time by which measuring is over."""
@@ -98,6 +108,7 @@ class Request:
     expected: str | None
     drain: str | None
     to: Target
+    groups_file: str | None = None
 
 
 @click.command(
@@ -157,6 +168,7 @@ def command(
         expected,
         drain,
         to,
+        groups,
     )
     files.refuse_same({"--output": to.path, "--drain": drain, "--results": results})
     if paths:
@@ -167,7 +179,8 @@ def command(
     refuse_options(["where", "assume", "statistic"], "is about FILES: name some")
     options = replace(
         make_options(values),
-        timeout=max(time, timeout),
+        # rank 0 has to judge what was measured before others end the job
+        timeout=timeout if launcher.rank() in (0, None) else timeout + JUDGING,
         output=results,
         debug="--debug" in sys.argv,
     )
@@ -207,10 +220,10 @@ def judge_files(
     request: Request,
 ) -> int:
     """Judge the hosts of results in files; return the exit code."""
-    from omb_py.analysis.gate.verdicts import gate
+    from omb_py.analysis.gate import verdicts
 
     found = read(paths, where, assume)
-    judged = gate(
+    judged = verdicts.gate(
         found,
         tolerance=request.tolerance,
         groups=request.groups,
@@ -279,16 +292,17 @@ def measure(
     request: Request,
 ) -> int:
     """Measure the hosts of a job and judge them; return the exit code; collective."""
-    from omb_py.core import BEGAN
-    from omb_py.measure import gate
-    from omb_py.measure.launch import launch
-
     given = alike(options) | {
         "--time": (seconds,),
         "--sizes": (sizes,),
         "--partners": (partners,),
     }
-    with launch("gate", options, given) as launched:
+    with ExitStack() as at_end:
+        if options.output is None and launcher.rank() in (0, None):
+            folder = at_end.enter_context(tempfile.TemporaryDirectory(prefix="omb-py-gate-"))
+            options = replace(options, output=os.path.join(folder, "gate.csv"))
+        words = [sys.executable, "-m", "omb_py", "gate", options.output or "", *judging(request)]
+        launched = at_end.enter_context(launch("gate", options, given, last_words=words))
         job = launched.job
         job.check_launcher()
         nodes = gate.nodes_of(job)
@@ -299,7 +313,7 @@ def measure(
             return gate.Team(launched, options, patience).follow()
         team = gate.Gate(launched, options, patience, nodes, end)
         hosts = results.hosts
-        measured = team.lead(sizes, partners, partial(suspects, hosts, request), results.keep)
+        measured = team.lead(sizes, partners, partial(suspects, hosts, request), results)
         code, failure = 1, None
         try:
             results.finish()
@@ -308,6 +322,18 @@ def measure(
             failure = error
         team.end(code, failure)
     return code
+
+
+def judging(request: Request) -> list[str]:
+    """Return the options that judge the results of a gate whose rank 0 does not go on."""
+    found = [f"--tolerance={100 * request.tolerance:g}%"]
+    named = {
+        "--groups": request.groups_file,
+        "--drain": request.drain,
+        "--expected": request.expected,
+    }
+    found += [f"{name}={value}" for name, value in named.items() if value is not None]
+    return [*found, *(["--apart"] if request.apart else [])]
 
 
 def records_of(measured: Sequence[Measured], hosts: Sequence[str]) -> list[Record]:

@@ -33,7 +33,7 @@ from omb_py.measure.pairs import tournament
 from omb_py.measure.writers import start_writers
 from omb_py.results.columns import Row, new_run
 from omb_py.results.destinations import file_writer
-from omb_py.results.metadata import hosts_of_nodes
+from omb_py.results.metadata import COMPLETE, TURN, hosts_of_nodes
 from omb_py.results.writer import Collector, Writer
 
 SMALL, LARGE = 8, 16 << 20
@@ -120,9 +120,6 @@ class Measured:
 
 Suspect: TypeAlias = Callable[[Sequence[Measured]], Suspects]
 """Finds what seems slow in what was measured so far."""
-
-Keep: TypeAlias = Callable[[Sequence[Row]], None]
-"""Writes rows of one turn."""
 
 
 @dataclass(frozen=True)
@@ -377,11 +374,18 @@ class Gate(Team):
         ]
 
     def run_turn(
-        self, stage: Stage, groups: Sequence[Sequence[int]], seconds: float, again: bool, keep: Keep
+        self,
+        stage: Stage,
+        groups: Sequence[Sequence[int]],
+        seconds: float,
+        again: bool,
+        keep: KeptResults | None,
     ) -> None:
         """Let groups of nodes measure at the same time, and take their rows."""
         began = time.monotonic()
         self.turn += 1
+        if keep is not None:
+            keep.begin(self.turn, stage.split)
         sent: dict[tuple[int, ...], tuple[int, ...]] = {}
         own: dict[str, Any] | None = None
         cases = [(one.benchmark, one.size) for one in stage.cases]
@@ -398,7 +402,7 @@ class Gate(Team):
         if own is not None:
             self.take_part(own)
         rows: list[Measured] = []
-        expected = len(cases) * seconds + 3 * self.patience
+        expected = len(cases) * seconds + 2 * self.patience
         end = time.monotonic() + expected
         while sent:
             found = self.hear(
@@ -423,7 +427,8 @@ class Gate(Team):
         for one in rows:
             one.row["split"] = stage.split or None
         self.all.measured.extend(rows)
-        keep([row_of(one.row) for one in rows])
+        if keep is not None:
+            keep.keep([row_of(one.row) for one in rows])
         self.longest = max(self.longest, time.monotonic() - began)
 
     def lose(self, ranks: Sequence[int]) -> None:
@@ -451,7 +456,7 @@ class Gate(Team):
         if len(self.nodes) < 2:
             return LARGE
         (probe,) = stages(self.nodes, (PROBE,), LARGE, 1)[1:2]
-        self.run_turn(probe, probe.turns[0], SHORTEST, False, lambda rows: None)
+        self.run_turn(probe, probe.turns[0], SHORTEST, False, None)
         times = sorted(one.row.get("latency_us", inf) for one in self.all.measured)
         self.all.measured.clear()
         typical = times[len(times) // 2] / 1e6 if times else 0.0
@@ -461,7 +466,7 @@ class Gate(Team):
         return size
 
     def lead(
-        self, sizes: Sequence[int] | None, partners: int, suspect: Suspect, keep: Keep
+        self, sizes: Sequence[int] | None, partners: int, suspect: Suspect, keep: KeptResults
     ) -> Measurements:
         """Measure all stages, then again what is suspected; return all that came of it."""
         copied = copied_size(max(map(len, self.nodes)))
@@ -502,7 +507,9 @@ class Gate(Team):
         if error is not None:
             raise SharedError(text, code)
 
-    def repeat(self, plan: Sequence[Stage], found: Suspects, seconds: float, keep: Keep) -> None:
+    def repeat(
+        self, plan: Sequence[Stage], found: Suspects, seconds: float, keep: KeptResults
+    ) -> None:
         """Measure again what is suspected, each at most `REPEATS` times, while there is time."""
         by_split = {stage.split: stage for stage in plan}
         partners = self.fresh_pairs(found)
@@ -579,6 +586,14 @@ class KeptResults:
         """The metadata of the run."""
         return self._facts.runs
 
+    def begin(self, turn: int, split: str) -> None:
+        """Note which turn begins: if the job ends in it, the file tells."""
+        self._amend(f"{turn} {split}".strip())
+
+    def _amend(self, turn: str) -> None:
+        for writer in self._writers:
+            writer.amend(self.run, {TURN: turn})
+
     def keep(self, rows: Sequence[Row]) -> None:
         """Write the rows of a turn."""
         for writer in self._writers:
@@ -586,6 +601,7 @@ class KeptResults:
 
     def finish(self) -> None:
         """Note that no more rows come."""
+        self._amend(COMPLETE)
         for writer in self._writers:
             writer.finish()
 

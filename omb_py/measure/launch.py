@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
@@ -85,16 +85,18 @@ def launch(
     given: Mapping[str, tuple[object, ...]] | None = None,
     in_program: bool = False,
     time_numpy: bool = False,
+    last_words: Sequence[str] = (),
 ) -> Iterator[Launch]:
     """Start the ranks that measure ``name``, the device before MPI, and end them with the block.
 
     All ranks must have been ``given`` the same values, by the names of options. With
     ``in_program``, within a user's program, MPI and the process go on, and errors are raised.
-    ``time_numpy`` times the import of NumPy as a stage of its own. Raises `UsageError` for an
+    ``time_numpy`` times the import of NumPy as a stage of its own. ``last_words`` are a command
+    that runs if rank 0 makes no progress, before the job is ended. Raises `UsageError` for an
     unknown element type, and what ends the job inside of it.
     """
     find_types(options.types)  # an unknown one is refused also where MPI cannot be started
-    stages, watchdog = Stages(), start_watchdog(options)
+    stages, watchdog = Stages(), start_watchdog(options, last_words)
     with ExitStack() as after_mpi:
         if watchdog is not None and in_program:
             after_mpi.callback(watchdog.close)
@@ -132,13 +134,13 @@ def launch(
                 watchdog.end()
 
 
-def start_watchdog(options: Options) -> Watchdog | None:
+def start_watchdog(options: Options, last_words: Sequence[str]) -> Watchdog | None:
     """Return a running watchdog of this rank if ``--timeout`` asks for one."""
     if options.timeout is None:
         return None
     from omb_py.core.mpi.watchdog import Watchdog
 
-    watchdog = Watchdog(options.timeout, launcher.rank())
+    watchdog = Watchdog(options.timeout, launcher.rank(), last_words)
     watchdog.progress("starting MPI")
     return watchdog
 

@@ -37,6 +37,9 @@ Runs: TypeAlias = Mapping[str, Mapping[str, str]]
 IN_BLOCKS = "in blocks"
 """The ``placement`` of ranks that fill one host after the other."""
 
+TURN, COMPLETE = "turn", "complete"
+"""The key for a gate's turn, a number and its ``split``, and its value after the last one."""
+
 TCP = "TCP to other hosts"
 NOT_OPENED = "not opened: "
 """Words of a run's ``transport``: connections that ranks had, and network devices that they left

@@ -17,12 +17,13 @@ from omb_py.analysis.gate.judging import TOLERANCE, HostCosts, Judgement, judge
 from omb_py.analysis.gate.points import HALVES, Record, points
 from omb_py.analysis.judging import check_part, rows_to_judge
 from omb_py.analysis.points import at_size, distinctions, group_ids, line_name, plain_values
-from omb_py.analysis.table import results_of
+from omb_py.analysis.table import Results, results_of
 from omb_py.analysis.values import value_column
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import digits, is_time
-from omb_py.core.text.words import count
+from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import IDENTITY
+from omb_py.results.metadata import COMPLETE, TURN, hosts_of_nodes
 
 WHERE = {"node": " on the node", "pairs": " in pairs", HALVES: " in halves"}
 """Words for the column ``split``."""
@@ -77,14 +78,15 @@ class Gated:
         judged = self.judgement.judged | {*self.drained}
         missing = [host for host in self.hosts if host not in judged]
         noisy = [f"{name}: too noisy" for name in self.judgement.noisy]
-        undecided = [*(one.text for one in self.judgement.classes), *noisy, *self.unknown]
+        besides = [*(one.text for one in self.judgement.classes), *noisy, *self.unknown]
         return conclude(
             len(judged & {*self.hosts}),
             [*self.failures],
-            undecided,
+            [],
             missing,
             what="host",
             held="fine",
+            besides=besides,
         )
 
     @property
@@ -178,8 +180,29 @@ def gate(
     check_part("tolerance", tolerance, zero=True)
     results = results_of(source)
     right, wrong = rows_to_judge(results.rows)
+    unknown = [*results.lost, *(one for run in results.runs for one in unfinished(results, run))]
     records = [*records_of(value_column(right, statistic)), *records_of_pairs(results.pairs)]
-    return gated(records, tolerance, groups, apart, hosts, tuple(wrong), results.lost)
+    return gated(records, tolerance, groups, apart, hosts, tuple(wrong), unknown)
+
+
+def unfinished(results: Results, run: str) -> Iterator[str]:
+    """Yield a sentence if a run of a gate ended before its last turn, with the hosts without row.
+
+    In a turn that ended all hosts have a row, but one of an odd number.
+    """
+    data = results.runs[run]
+    turn, _, split = data.get(TURN, "").partition(" ")
+    if not turn or turn == COMPLETE:
+        return
+    rows = results.rows[results.rows["run"] == run]
+    of_turn = rows[rows["split"].fillna("") == split]
+    numbers = of_turn["host_names"].dropna().str.split().explode().value_counts()
+    most = int(numbers.max()) if len(numbers) else 0
+    known = hosts_of_nodes(data)
+    without = [host for host in known if numbers.get(host, 0) < max(1, most)]
+    where = f"turn {turn} of the gate{WHERE.get(split, '')}"
+    named = f": no row of {first_of(without, 8)}" if 0 < len(without) < len(known) else ""
+    yield f"the job ended in {where}{named}"
 
 
 def gated(
@@ -220,20 +243,14 @@ def records_of(values: pd.DataFrame) -> Iterator[Record]:
 def names_of(values: pd.DataFrame, ids: np.ndarray, columns: Sequence[str]) -> dict[int, str]:
     """Return the name of each point, with what tells it from points of the same benchmark."""
     first = values.groupby(ids).head(1).set_axis(pd.unique(ids))
-    plain = [name for name in columns if name not in ("benchmark", "split", "ranks", "hosts")]
-    telling = [name for name in distinctions(first, plain) if name != "benchmark"]
-    found = {}
-    for number, row in zip(first.index, first.to_dict("records"), strict=True):
-        more = line_name([row[name] for name in telling], telling) if telling else ""
-        split = row.get("split")
-        where = WHERE.get(split, "") if isinstance(split, str) else ""
-        name = f"{row['benchmark']}{at_size(row['bytes'], ' ')}{where}"
-        found[number] = f"{name}, {more}" if more else name
-    repeated = pd.Series(found)
-    for number in repeated[repeated.duplicated(keep=False)].index:
-        ranks = first.loc[number, "ranks"]
-        found[number] += "" if pd.isna(ranks) else f", {count(int(ranks), 'rank')}"
-    return found
+    plain = first["benchmark"] + first["bytes"].map(lambda size: at_size(size, " ")).astype(str)
+    names = plain + first["split"].map(lambda split: WHERE.get(split, "")).astype(str)
+    besides = [name for name in columns if name not in ("benchmark", "split")]
+    for _, members in first[names.duplicated(keep=False)].groupby(names):
+        telling = distinctions(members, besides)
+        for number, cells in zip(members.index, members[telling].to_numpy().tolist(), strict=True):
+            names[number] += f", {line_name(cells, telling)}"
+    return {int(number): str(name) for number, name in names.items()}
 
 
 def records_of_pairs(rows: pd.DataFrame) -> Iterator[Record]:

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Sequence
 
 from omb_py.core.mpi.launcher import launcher_process, outlives_ranks, say, stagger
 
@@ -21,6 +22,9 @@ EXIT_SECONDS = 0.5
 """Seconds after the message when a rank ends by itself, if its job would outlive it."""
 
 ENDING = "ending MPI"
+
+LAST_WORDS_SECONDS = 15.0
+"""Seconds of the command that runs before rank 0 is killed."""
 
 LAUNCHER_SECONDS = 10.0, 5.0
 """Seconds of a launcher to end by itself after a rank was killed, then after it was signalled.
@@ -35,7 +39,8 @@ class Watchdog:
     A launcher on this host that does not end then is ended, too.
     """
 
-    def __init__(self, timeout: float, rank: int) -> None:
+    def __init__(self, timeout: float, rank: int, last_words: Sequence[str] = ()) -> None:
+        """``last_words`` are a command that runs before rank 0 is killed."""
         self._exit_after = timeout + EXIT_SECONDS
         self._nowhere = os.open(os.devnull, os.O_WRONLY) if outlives_ranks() else None
         self._rank = rank
@@ -46,7 +51,7 @@ class Watchdog:
         if self._process == 0:
             os.close(self._writer)
             try:
-                _watch(reader, parent, timeout, rank)
+                _watch(reader, parent, timeout, rank, last_words)
             finally:
                 os._exit(0)
         os.close(reader)
@@ -90,13 +95,14 @@ class Watchdog:
         self._tell(f"{ALIVE}, {done} of {total} iterations done\n" if total else f"{ALIVE}\n")
 
 
-def _watch(reader: int, parent: int, timeout: float, rank: int) -> None:
+def _watch(reader: int, parent: int, timeout: float, rank: int, last_words: Sequence[str]) -> None:
     """Wait for the parent to end, in the process that watches it; kill it if it falls silent."""
     # known before it is needed: a rank may be gone before its end is read
     above = launcher_process(direct=True) if rank == 0 and not outlives_ranks() else None
     stage, iterations, silent = _last_report(reader, timeout)
     if silent:
-        _end_rank(parent, rank, f"no progress for {timeout:g} s while {stage}{iterations}")
+        what = f"no progress for {timeout:g} s while {stage}{iterations}"
+        _end_rank(parent, rank, what, last_words if rank == 0 else ())
     elif stage == ENDING and above is not None:
         _wait_for_launcher(above, timeout)
 
@@ -121,7 +127,7 @@ def _last_report(reader: int, timeout: float) -> tuple[str, str, bool]:
     return stage, iterations, True
 
 
-def _end_rank(process: int, rank: int, what: str) -> None:
+def _end_rank(process: int, rank: int, what: str, last_words: Sequence[str] = ()) -> None:
     """Say ``what`` happened, kill the rank, and end its launcher if it has one that would stay."""
     outlived = outlives_ranks()
     if not outlived:
@@ -133,6 +139,8 @@ def _end_rank(process: int, rank: int, what: str) -> None:
         text = f"omb-py: rank {rank}: {what}; a rank did not arrive, hangs or is slow: {remedy}\n"
         with contextlib.suppress(OSError):  # what passes it on may have been killed
             os.write(2, text.encode())
+    if last_words:
+        _run(last_words)
     launcher = None if outlived else launcher_process()
     if outlived:
         time.sleep(2 * EXIT_SECONDS)
@@ -141,6 +149,23 @@ def _end_rank(process: int, rank: int, what: str) -> None:
         os.kill(process, signal.SIGKILL)
         if launcher is not None:
             _end_launcher(launcher)
+
+
+def _run(command: Sequence[str]) -> None:
+    """Run a command as a program of its own, outside of the job."""
+    marks = ("PMI", "OMPI_COMM", "PRTE", "SLURM_PROCID", "RANK", "WORLD_SIZE", "LOCAL_RANK")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(marks)}
+    with contextlib.suppress(OSError):
+        process = os.posix_spawn(command[0], [*command], environment)
+        _open_or_wait(process)
+
+
+def _open_or_wait(process: int) -> None:
+    """Wait for a process for `LAST_WORDS_SECONDS`."""
+    descriptor = _open(process)
+    if descriptor is not None:
+        select.select([descriptor], [], [], LAST_WORDS_SECONDS)
+        os.close(descriptor)
 
 
 def _wait_for_launcher(process: int, timeout: float) -> None:
