@@ -9,6 +9,7 @@ API = {
     "check": "omb_py.analysis.references_check",
     "compare": "omb_py.analysis.compare.side_by_side",
     "figures": "omb_py.analysis.charts.figures",
+    "gate": "omb_py.analysis.gate.verdicts",
     "guidelines": "omb_py.analysis.guidelines.check",
     "history": "omb_py.analysis.history",
     "load": "omb_py.api",
@@ -24,6 +25,7 @@ TYPE_CHECKING = False  # typing's own would be one more module for each rank to 
 if TYPE_CHECKING:
     from omb_py.analysis.charts.figures import figures as figures
     from omb_py.analysis.compare.side_by_side import compare as compare
+    from omb_py.analysis.gate.verdicts import gate as gate
     from omb_py.analysis.guidelines.check import guidelines as guidelines
     from omb_py.analysis.history import history as history
     from omb_py.analysis.model.parameters import model as model

@@ -83,7 +83,7 @@ def worst_hosts(rows: pd.DataFrame, statistic: str) -> pd.DataFrame:
 
     The slowest are furthest above the median host, in the mean over points (`excesses`).
     """
-    excess, _ = excesses(value_column(rows[rows["host_names"].notna()], statistic))
+    excess = excesses(value_column(rows[rows["host_names"].notna()], statistic))
     worst = excess.mean().nlargest(MOST_HOSTS - 1).index
     alone = rows[rows["host_names"].isin(worst)]
     return pd.concat([rows.assign(host_names=ALL_HOSTS), alone], ignore_index=True)

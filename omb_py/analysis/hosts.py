@@ -1,9 +1,4 @@
-"""Slow hosts: those whose numbers are beyond the distribution of all other hosts.
-
-Hosts that one run spans are one unit, for their numbers cannot be told apart. A unit's number of a
-point is the median of its launches. It is slow if its logarithm is further above the median of all
-units than noise reaches, by the same rule as a slow pair of ranks (`pairs.findings`).
-"""
+"""Slow hosts of results, as `omb-py gate` judges them, for reports, comparisons and checks."""
 
 from __future__ import annotations
 
@@ -13,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from omb_py.analysis.pairs.findings import ALARMS, MAD_OF_NORMAL, SMALLEST_NOISE, slow_limit
-from omb_py.analysis.points import at_size, group_ids
+from omb_py.analysis.gate.judging import judge
+from omb_py.analysis.gate.points import points
+from omb_py.analysis.gate.verdicts import records_of
+from omb_py.analysis.points import group_ids
 from omb_py.analysis.values import value_column
 from omb_py.analysis.verdict import factor
 from omb_py.core.errors import UsageError
@@ -23,9 +20,6 @@ from omb_py.core.text.units import is_time
 from omb_py.core.text.words import count, first_of
 from omb_py.results.columns import IDENTITY
 from omb_py.results.metadata import Runs
-
-FEWEST = 3
-"""Fewest hosts among which a slow one can be found."""
 
 MOST_NAMED = 30
 """Slow hosts that a table has."""
@@ -73,44 +67,32 @@ def several(rows: pd.DataFrame) -> bool:
 
 
 def slow_hosts(values: pd.DataFrame) -> Hosts:
-    """Find the slow hosts of rows with values (`value_column`).
-
-    A false alarm is as rare as in a matrix of pairs (`ALARMS`), whatever the number of hosts and
-    points (Bonferroni). Points of fewer than `FEWEST` hosts are not judged.
-    """
+    """Find the slow hosts of rows with values (`value_column`), as `gate.judging.judge` does."""
     known = values[values["host_names"].notna()]
     names = known["host_names"].dropna().unique()
     if len(names) < 2:
         return Hosts((), len(names), ())
-    every, first = excesses(known)
-    judged = every.notna().sum(axis=1) >= FEWEST
-    excess = every[judged]
-    noise = excess.abs().median(axis=1).div(MAD_OF_NORMAL)
-    # that of few hosts is often far too small by chance; the usual one of all points is not
-    noise = noise.clip(lower=max(SMALLEST_NOISE, noise.median()))
-    counts = excess.notna().sum(axis=1)
-    limits = [
-        slow_limit(deviation, number, ALARMS / len(excess))
-        for deviation, number in zip(noise, counts, strict=True)
-    ]
-    beyond = excess.gt(pd.Series(limits, index=excess.index), axis=0)
+    found = judge(points(records_of(known)))
     slow = [
-        slow_host(str(name), excess[name], beyond[name], first)
-        for name in beyond.columns[beyond.any()]
+        SlowHost(
+            one.hosts[0],
+            one.factor,
+            one.point,
+            one.points,
+            sum(one.hosts[0] in other.point.hosts for other in found.costs),
+            tuple(dict.fromkeys(name.split()[0] for name in one.every)),
+        )
+        for one in found.slow
     ]
-    slow.sort(key=lambda one: -one.worst)
-    remarks = list(incomplete(every))
-    if few := len(every) - len(excess):
-        text = f"{count(few, 'point')} of fewer than {FEWEST} hosts: which is slow cannot be told"
-        remarks.insert(0, text)
-    if len(excess) and not slow:
-        needed = f"{factor(float(np.exp(max(limits))))} as long"
+    remarks = [*incomplete(excesses(known)), *(one.text for one in found.classes), *found.remarks]
+    if found.needed and not slow:
+        needed = f"{factor(found.needed[-1][0])} as long"
         remarks.insert(0, f"no host is slow: one would have to take up to {needed}")
     return Hosts(tuple(slow), len(names), tuple(remarks))
 
 
-def excesses(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return how far each host is above the median host at each point, and a row of each point.
+def excesses(values: pd.DataFrame) -> pd.DataFrame:
+    """Return how far each host is above the median host at each point.
 
     That is a logarithm of times, or of rates' inverses. A host's number is the median of its
     launches' logarithms, unlike that of `points_of`.
@@ -119,8 +101,7 @@ def excesses(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     logs = np.log(values["value"])
     costs = logs.where(is_time(values["unit"]), -logs)
     medians = costs.groupby([point, values["host_names"].to_numpy()]).median().unstack()
-    first = values.groupby(point).head(1).set_axis(pd.unique(point))
-    return medians.sub(medians.median(axis=1), axis=0), first
+    return medians.sub(medians.median(axis=1), axis=0)
 
 
 def newly_slow(base: pd.DataFrame, other: pd.DataFrame, allowed: float) -> list[str]:
@@ -135,20 +116,6 @@ def newly_slow(base: pd.DataFrame, other: pd.DataFrame, allowed: float) -> list[
         for one in slow_hosts(value_column(other)).slow
         if one.worst > allowed * before.get(one.name, 1.0)
     ]
-
-
-def slow_host(name: str, excess: pd.Series, beyond: pd.Series, points: pd.DataFrame) -> SlowHost:
-    """Return a slow host by how far it is above the median host at each of ``points``."""
-    own = excess[beyond]
-    worst = points.loc[own.idxmax()]
-    return SlowHost(
-        name,
-        float(np.exp(own.max())),
-        f"{worst['benchmark']}{at_size(worst['bytes'], ', ')}",
-        len(own),
-        int(excess.notna().sum()),
-        tuple(dict.fromkeys(points.loc[own.index, "benchmark"])),
-    )
 
 
 def incomplete(medians: pd.DataFrame) -> Iterator[str]:

@@ -30,6 +30,7 @@ from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.mpi import launcher
 from omb_py.core.mpi.startup_timer import seconds_before
 from omb_py.core.text import files
+from omb_py.core.text.words import first_of
 from omb_py.measure import gate
 from omb_py.measure.launch import launch
 from omb_py.options.option import Row
@@ -385,6 +386,7 @@ def judge_measured(
     measured: Measurements, hosts: Sequence[str], results: Any, request: Request
 ) -> int:
     """Judge what a gate measured, on rank 0; return the exit code."""
+    from omb_py.analysis.failures import Failure
     from omb_py.analysis.gate.verdicts import gated
     from omb_py.analysis.table import of_rows
 
@@ -394,12 +396,17 @@ def judge_measured(
     notes = [f"measured {', '.join(measured.done)}"] if measured.done else []
     if measured.left_out:
         notes.append(f"--time allowed only {', '.join(measured.left_out)}")
+    unclear = {
+        first_of([hosts[node] for node in nodes], 6): text
+        for nodes, text in measured.unclear.items()
+    }
     judged = gated(
         records_of(measured.measured, hosts),
         request.tolerance,
         request.groups,
         request.apart,
         dict.fromkeys([*hosts, *request.hosts]),
+        wrong=tuple(Failure(f"{names}  {text}", on_top=True) for names, text in unclear.items()),
         unknown=unknown,
         absent={hosts[node]: text for node, text in measured.absent.items()},
         notes=notes,

@@ -126,13 +126,15 @@ Suspect: TypeAlias = Callable[[Sequence[Measured]], Suspects]
 class Measurements:
     """All that was measured, on rank 0.
 
-    ``absent`` has a sentence for each node that does not answer; ``failed`` sentences on what could
+    ``absent`` has a sentence for each node that does not answer, ``unclear`` one for nodes of which
+    one does not; ``failed`` sentences on what could
     not be measured; ``done`` one sentence on what was, ``left_out`` on what the time did not allow.
     ``lost`` is true if a rank may wait for ever.
     """
 
     measured: list[Measured] = field(default_factory=list)
     absent: dict[int, str] = field(default_factory=dict)
+    unclear: dict[tuple[int, ...], str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -356,7 +358,8 @@ class Gate(Team):
 
     def alive(self, groups: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
         """Return groups of nodes without absent ones; pairs without partner are none."""
-        found = [tuple(one for one in group if one not in self.all.absent) for group in groups]
+        gone = self.gone
+        found = [tuple(one for one in group if one not in gone) for group in groups]
         return [
             one
             for one, group in zip(found, groups, strict=True)
@@ -440,13 +443,18 @@ class Gate(Team):
         self.all.lost.extend(ranks)
 
     def silent(self, stage: Stage, ranks: Sequence[int], nodes: Sequence[int]) -> None:
-        """Note that a group began to measure and did not end."""
+        """Note that a group began to measure and did not end: which of its nodes is not known."""
         self.all.lost.extend(ranks)
-        for node in nodes:
-            others = [one for one in nodes if one != node]
-            or_other = f", or one of {count(len(others), 'other node')} does not" if others else ""
-            text = f"does not answer since it began to measure {stage.words}{or_other}"
-            self.all.absent.setdefault(node, text)
+        since = f"since it began to measure {stage.words}"
+        if len(nodes) == 1:
+            self.all.absent.setdefault(nodes[0], f"does not answer {since}")
+        else:
+            self.all.unclear[tuple(nodes)] = f"one of them does not answer {since}"
+
+    @property
+    def gone(self) -> set[int]:
+        """The nodes that may not answer."""
+        return {*self.all.absent, *(node for nodes in self.all.unclear for node in nodes)}
 
     def large_size(self) -> int:
         """Return a message size that the typical pair of nodes sends in `LARGE_SECONDS`.
@@ -539,7 +547,7 @@ class Gate(Team):
         """
         number, turn = len(self.nodes), 0
         while True:
-            left = [node for node in range(number) if node not in self.all.absent]
+            left = [node for node in range(number) if node not in self.gone]
             pairs: list[tuple[int, int]] = []
             for link in found.links:
                 if {*link} <= {*left}:

@@ -43,6 +43,9 @@ MEDIAN_OF_NORMAL = 1.2533
 SMALLEST_CLASS = 0.2
 """Smallest part of all hosts that can be hardware of its own; fewer are slow hosts."""
 
+FEW_HOSTS = 30
+"""Hosts from which on their own noise is known well enough."""
+
 GAP = 6.0
 """Standard deviations between two classes of hosts at least."""
 
@@ -134,7 +137,7 @@ class Slow:
 
     ``others`` is the number of hosts, or links, among which it was found, ``points`` that of all
     points at which it is slow. ``confirmed`` of ``repeats`` turns found it again; no ``repeats`` if
-    none was asked for. ``why`` is more that is known, in words.
+    none was asked for. ``why`` is more that is known, in words, ``every`` names all its points.
     """
 
     hosts: tuple[str, ...]
@@ -146,6 +149,7 @@ class Slow:
     repeats: int = 0
     kind: str = "host"
     why: str = ""
+    every: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -242,13 +246,12 @@ def judge(
     if apart:
         points = [part for point in points for part in parts(point, known)]
     alarms = FALSE_ALARMS / max(1, len(points))
-    costs, remarks = [], []
-    for point in points:
-        if np.isfinite(point.first).any(axis=1).sum() < FEWEST:
-            hosts = first_of(point.hosts, 3)
-            remarks.append(f"{point.name}: {hosts}: fewer than {FEWEST} hosts cannot be compared")
-            continue
-        costs.append(host_costs(point, tolerance, alarms))
+    several = [one for one in points if np.isfinite(one.first).any(axis=1).sum() >= FEWEST]
+    few = len(points) - len(several)
+    text = f"{count(few, 'point')} of fewer than {FEWEST} hosts: which is slow cannot be told"
+    remarks = [text] if few else []
+    usual = usual_noise(one for one in several if not one.halves)
+    costs = [host_costs(point, tolerance, alarms, usual) for point in several]
     classes: list[Classes] = []
     found: dict[str, list[Slow]] = defaultdict(list)
     for one in costs:
@@ -313,8 +316,11 @@ def typical_costs(point: Point, costs: Numbers) -> Numbers:
     return middles
 
 
-def host_costs(point: Point, tolerance: float, alarms: float) -> HostCosts:
-    """Return how far each host is above the typical one, and above how much it is slow."""
+def host_costs(point: Point, tolerance: float, alarms: float, usual: float = 0.0) -> HostCosts:
+    """Return how far each host is above the typical one, and above how much it is slow.
+
+    ``usual`` is the noise of all points: that of few hosts is often far too small by chance.
+    """
     costs = typical_costs(point, point.first)
     known = np.isfinite(costs)
     if point.halves:
@@ -327,13 +333,29 @@ def host_costs(point: Point, tolerance: float, alarms: float) -> HostCosts:
             continue
         of_class = costs[members]
         excess[members] = of_class - np.median(of_class)
-        noise = max(spread(of_class), spread_of_turns(point.first[members], of_class))
+        noise = noise_of(point.first[members], of_class)
+        if len(of_class) < FEW_HOSTS:
+            noise = max(noise, usual)
         limit = slow_limit(noise, len(of_class), alarms, 1 + tolerance)
         limits[members] = max(limit, limit_of_tail(of_class, alarms))
     between = 0.0
     if (classes == 1).any():
         between = float(np.median(costs[known & (classes == 1)]) - np.median(costs[classes == 0]))
     return HostCosts(point, excess, limits, classes, between)
+
+
+def noise_of(turns: Numbers, costs: Numbers) -> float:
+    """Return the standard deviation of hosts' costs, by their spread and that of their turns."""
+    return max(spread(costs), spread_of_turns(turns, costs))
+
+
+def usual_noise(points: Iterable[Point]) -> float:
+    """Return the median noise of points."""
+    every = [(point.first, typical_costs(point, point.first)) for point in points]
+    noises = [
+        noise_of(turns[np.isfinite(costs)], costs[np.isfinite(costs)]) for turns, costs in every
+    ]
+    return float(np.median(noises)) if noises else 0.0
 
 
 def costs_of_halves(point: Point, costs: Numbers, tolerance: float) -> HostCosts:
@@ -521,7 +543,8 @@ def worst(members: Sequence[Slow]) -> Slow:
     """Return the point of a host at which it is slowest, of those that were confirmed if any."""
     stood = [one for one in members if stands(one)]
     first = max(stood or members, key=lambda one: one.factor)
-    return replace(first, points=max(1, len(stood)))
+    every = tuple(one.point for one in stood) or (first.point,)
+    return replace(first, points=len(every), every=every)
 
 
 def pairs_of(point: Point) -> dict[tuple[int, int], list[tuple[float, bool]]]:

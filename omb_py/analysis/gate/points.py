@@ -111,8 +111,10 @@ def of_halves(name: str, records: Sequence[Record]) -> Point:
     columns, again = [], 0
     for repeated in (False, True):
         own = [record for record in records if record.again is repeated]
-        for one, other in zip(own[::2], own[1::2], strict=False):
-            if {*one.hosts} & {*other.hosts}:
+        while len(own) > 1:
+            one, other, *own = own
+            if {*one.hosts} & {*other.hosts}:  # the other half of the first one was not measured
+                own = [other, *own]
                 continue
             column = np.full(len(hosts), np.nan)
             column[[places[host] for host in one.hosts]] = one.cost - other.cost

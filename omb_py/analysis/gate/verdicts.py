@@ -227,6 +227,8 @@ def records_of(values: pd.DataFrame) -> Iterator[Record]:
     known = values[values["host_names"].notna()]
     if known.empty:
         return
+    lacking = {name: None for name in ("split", "group") if name not in known}
+    known = known.assign(**lacking)
     columns = [name for name in IDENTITY if name in known and name not in NOT_A_POINT]
     ids = group_ids(known[name] for name in (*columns, "bytes", "unit"))
     names = names_of(known, ids, columns)
