@@ -300,21 +300,27 @@ class Stage:
         }[self.split]
 
 
-def halves(nodes: int, order: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Yield splits of nodes into halves, by each digit of their places in an ``order``.
+def halves(order: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield splits of nodes, in an ``order``, into halves of the same size, or of one more.
 
-    Two nodes are in different halves of one split at least, so all halves of a node name it.
+    Nodes that were together in all splits before are divided evenly, so that at the end two nodes
+    are in different halves of one split at least: all halves of a node name it.
 
-    >>> [*halves(4, range(4))]
+    >>> [*halves(range(4))]
     [((0, 2), (1, 3)), ((0, 1), (2, 3))]
     """
-    place = {node: number for number, node in enumerate(order)}
-    for digit in range(max(1, (nodes - 1).bit_length())):
+    groups = [[*order]]
+    while max(map(len, groups)) > 1:
         sides: tuple[list[int], list[int]] = ([], [])
-        for node in range(nodes):
-            if node in place:
-                sides[place[node] >> digit & 1].append(node)
-        yield tuple(sides[0]), tuple(sides[1])
+        divided, larger = [], 0
+        for group in groups:
+            parts = group[larger::2], group[1 - larger :: 2]
+            larger ^= len(group) % 2
+            divided += [part for part in parts if part]
+            for side, part in zip(sides, parts, strict=True):
+                side += part
+        yield tuple(sorted(sides[0])), tuple(sorted(sides[1]))
+        groups = divided
 
 
 def stages(nodes: Nodes, sizes: Sequence[int], copied: int, partners: int) -> list[Stage]:
@@ -331,7 +337,7 @@ def stages(nodes: Nodes, sizes: Sequence[int], copied: int, partners: int) -> li
         spread = [rounds[index * len(rounds) // limit] for index in range(limit)]
         made.append(Stage(PAIRS, network, tuple(map(tuple, spread))))
     if number >= 4:
-        made.append(Stage(HALVES, together, tuple(halves(number, range(number)))))
+        made.append(Stage(HALVES, together, tuple(halves(range(number)))))
     if number > 1:
         made.append(Stage(ALL, together, ((tuple(range(number)),),)))
     return made
@@ -523,7 +529,7 @@ class Gate(Team):
         partners = self.fresh_pairs(found)
         inside = pairs_among(found.sharing)
         order = [*range(1, len(self.nodes), 2), *range(0, len(self.nodes), 2)]
-        splits = [*halves(len(self.nodes), order)] if found.halves else []
+        splits = [*halves(order)] if found.halves else []
         tasks: list[tuple[str, Sequence[Sequence[int]]]] = []
         for number in range(REPEATS):
             if found.alone:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import pytest
 
 from omb_py.measure.gate import HALVES, NODE, NODE_TURNS, PAIRS, halves, stages
 
 
-@pytest.mark.parametrize("nodes", [4, 5, 12, 33])
-def test_two_nodes_are_in_different_halves_of_one_split_at_least(nodes: int) -> None:
-    splits = list(halves(nodes, range(nodes)))
-    for one, other in combinations(range(nodes), 2):
-        assert any((one in first) != (other in first) for first, _ in splits)
+@pytest.mark.parametrize("nodes", [2, 4, 5, 12, 33, 1000])
+def test_two_nodes_are_in_different_halves_of_one_split_and_halves_are_of_one_size(
+    nodes: int,
+) -> None:
+    splits = list(halves(range(nodes)))
+    assert len(splits) == (nodes - 1).bit_length()
+    codes = {tuple(node in first for first, _ in splits) for node in range(nodes)}
+    assert len(codes) == nodes
     assert all({*first, *second} == {*range(nodes)} for first, second in splits)
-    assert all(abs(len(first) - len(second)) <= nodes // 2 for first, second in splits)
+    assert all(abs(len(first) - len(second)) <= 1 for first, second in splits)
 
 
 @pytest.mark.parametrize(("nodes", "partners", "turns"), [(2, 8, 1), (5, 8, 5), (12, 8, 8)])
