@@ -59,6 +59,7 @@ class TorchBinding(StartedBinding):
         job = job_of(comm)
         self._rank = job.rank
         self._size = job.ranks
+        self._is_part = job.is_part
         self._group, self._ranks = _connect(job, self._backend, options.interface)
         self.wait_for_device = torch.cuda.current_stream().synchronize if self._on_device else None
         if self.wait_for_device is not None:
@@ -75,7 +76,7 @@ class TorchBinding(StartedBinding):
         group, self._group = self._group, None
         if group is not None:
             dist.destroy_process_group(group)
-        else:
+        elif not self._is_part:  # other parts of the job come after this one
             _end()
 
     def started(self, step: Step) -> tuple[Sequence[BoundCall], Start]:

@@ -400,6 +400,7 @@ def judge_measured(
         first_of([hosts[node] for node in nodes], 6): text
         for nodes, text in measured.unclear.items()
     }
+    notes += [f"without {name}: {why}" for name, why in measured.lacking.items()]
     judged = gated(
         records_of(measured.measured, hosts),
         request.tolerance,

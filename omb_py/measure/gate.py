@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from omb_py.benchmarks import Benchmark, Defaults, find_benchmark
 from omb_py.bindings import BINDINGS, Binding
 from omb_py.core.dataclass import dataclass, field, replace
-from omb_py.core.errors import OmbError, SharedError
+from omb_py.core.errors import OmbError, SharedError, UnsupportedError
 from omb_py.core.job import Job, first_ranks
 from omb_py.core.job.groups import ranks_text
 from omb_py.core.mpi import launcher
@@ -129,7 +129,8 @@ class Measurements:
     ``absent`` has a sentence for each node that does not answer, ``unclear`` one for nodes of which
     one does not; ``failed`` sentences on what could
     not be measured; ``done`` one sentence on what was, ``left_out`` on what the time did not allow.
-    ``lost`` is true if a rank may wait for ever.
+    ``lost`` are ranks that may wait for ever, ``lacking`` sentences on benchmarks that the binding
+    cannot run.
     """
 
     measured: list[Measured] = field(default_factory=list)
@@ -139,6 +140,7 @@ class Measurements:
     done: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
+    lacking: dict[str, str] = field(default_factory=dict)
 
 
 class Team:
@@ -205,12 +207,14 @@ class Team:
         cases = [Case(*one) for one in task["cases"]]
         self.launch.progress(f"measuring {cases[0].benchmark} on ranks {ranks_text(ranks)}")
         error = ""
+        lacking: dict[str, str] = {}
         try:
-            rows = self.measure(ranks, turn, cases, task["seconds"])
+            rows, lacking = self.measure(ranks, turn, cases, task["seconds"])
         except OmbError as failure:
             rows, error = [], str(failure)
         if self.job.rank == first:
-            self.tell(0, turn=turn, group=ranks, rows=[vars(row) for row in rows], error=error)
+            found = {"rows": [vars(row) for row in rows], "error": error, "lacking": lacking}
+            self.tell(0, turn=turn, group=ranks, **found)
 
     def meet(self, ranks: Sequence[int], turn: int) -> list[int]:
         """Return the ranks of a group that do not answer, or its first one if that does not."""
@@ -236,14 +240,16 @@ class Team:
 
     def measure(
         self, ranks: Sequence[int], turn: int, cases: Sequence[Case], seconds: float
-    ) -> list[Row]:
-        """Measure some cases on some ranks; collective over these, which returns rows on the first.
+    ) -> tuple[list[Row], dict[str, str]]:
+        """Measure some cases on some ranks; collective over these, which returns rows on the first,
+        and a sentence for each benchmark that the binding lacks.
 
-        Raises `OmbError` on all of them if a case cannot be measured.
+        Raises `OmbError` on all of them if another case cannot be measured.
         """
         part = self.job.among(ranks, turn)
         launch = replace(self.launch, job=part)
         rows: list[Row] = []
+        lacking: dict[str, str] = {}
         try:
             with part.scope():
                 binding: Binding = BINDINGS.load(self.options.binding)(
@@ -260,11 +266,15 @@ class Team:
                     (kind.begin_type or one.begin_type)(datatype)
                     try:
                         kind.measure_case(one.case(datatype, case.size, options.window))
+                    except SharedError as error:
+                        if error.exit_code != UnsupportedError.exit_code:
+                            raise
+                        lacking[case.benchmark] = str(error)
                     finally:
                         one.close()
         finally:
             part.free()
-        return [row.replace(group=ranks_text(ranks)) for row in rows]
+        return [row.replace(group=ranks_text(ranks)) for row in rows], lacking
 
 
 BENCHMARKS = ("pack", "allreduce", "latency")
@@ -397,7 +407,10 @@ class Gate(Team):
             keep.begin(self.turn, stage.split)
         sent: dict[tuple[int, ...], tuple[int, ...]] = {}
         own: dict[str, Any] | None = None
-        cases = [(one.benchmark, one.size) for one in stage.cases]
+        known = [one for one in stage.cases if one.benchmark not in self.all.lacking]
+        cases = [(one.benchmark, one.size) for one in known]
+        if not cases:
+            return
         for group in self.alive(groups):
             for ranks in self.ranks_of(stage, group):
                 sent[tuple(ranks)] = tuple(group)
@@ -431,6 +444,7 @@ class Gate(Team):
                 self.all.failed.append(f"{stage.words}, ranks {names}: {what['error']}")
             else:
                 rows += [Measured(row, nodes, self.turn, again) for row in what["rows"]]
+                self.all.lacking.update(what["lacking"])
         for silent, members in sent.items():
             self.silent(stage, silent, members)
         for one in rows:

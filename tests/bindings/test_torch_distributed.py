@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Finished, Run, rows_in_text, succeeded
+from tests.conftest import Finished, Run, rows_in_text, run, succeeded
 from tests.helpers import torchrun
 from tests.helpers.refusals import missing
 from tests.helpers.torchrun import needs_torchrun
@@ -92,3 +92,11 @@ def test_what_it_cannot_do_is_one_sentence(measure: Run, line: str, sentence: st
     assert done.code != 0
     assert not missing(sentence, done.err)
     assert "omb_py/" not in done.err, "a traceback of ours"
+
+
+def test_gate_leaves_out_what_torch_lacks(tmp_path: Path) -> None:
+    command = torchrun.command(ranks=4, module="tests.mpi.programs.gate_by_torch")
+    done = run(command, torchrun.environment(tmp_path), tmp_path, timeout=120)
+    assert done.code == 0, done.err
+    lines = [*["allreduce 8 True"] * 3, "lacking pack failed"]
+    assert done.out.splitlines() == lines

@@ -91,7 +91,8 @@ class TorchJob(Job):
         return TorchJob(self.store, same.index(self.rank), len(same), name)
 
     def among(self, ranks: Sequence[int], name: int) -> Job:
-        part = TorchJob(self.store, ranks.index(self.rank), len(ranks), f"omb-py part {name}")
+        own = f"omb-py part {name} of {ranks[0]}"  # other ranks may have the same name
+        part = TorchJob(self.store, ranks.index(self.rank), len(ranks), own)
         part.whole, part.is_part = self, True
         return part
 
@@ -139,16 +140,18 @@ class StoreMailbox(Mailbox):
         self._read = 0
 
     def send(self, rank: int, text: str) -> None:
-        number = self._store.add(f"sent to {rank}", 1) - 1
+        number = self._store.add(f"sent to {rank}", 1)
         self._store.set(f"{rank} {number}", f"{self._rank} {text}".encode(errors=ESCAPED))
 
     def receive(self) -> list[tuple[int, str]]:
         found = []
-        while self._store.check([key := f"{self._rank} {self._read}"]):
+        sent = self._store.add(f"sent to {self._rank}", 0)  # torch before 2.4 has no check
+        for number in range(self._read + 1, sent + 1):
+            key = f"{self._rank} {number}"
             sender, _, text = self._store.get(key).decode(errors=ESCAPED).partition(" ")
             self._store.delete_key(key)
             found.append((int(sender), text))
-            self._read += 1
+        self._read = sent
         return found
 
 
