@@ -311,10 +311,11 @@ class Stage:
 
 
 def halves(order: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Yield splits of nodes, in an ``order``, into halves of the same size, or of one more.
+    """Yield splits of nodes, in an ``order``, into halves of one size.
 
     Nodes that were together in all splits before are divided evenly, so that at the end two nodes
-    are in different halves of one split at least: all halves of a node name it.
+    are in different halves of one split at least: all halves of a node name it. Of an odd number of
+    nodes a split leaves one out, each another one.
 
     >>> [*halves(range(4))]
     [((0, 2), (1, 3)), ((0, 1), (2, 3))]
@@ -329,6 +330,9 @@ def halves(order: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
             divided += [part for part in parts if part]
             for side, part in zip(sides, parts, strict=True):
                 side += part
+        if len(sides[0]) != len(sides[1]):
+            longer = max(sides, key=len)
+            longer.pop(len(groups) % len(longer))
         yield tuple(sorted(sides[0])), tuple(sorted(sides[1]))
         groups = divided
 

@@ -13,10 +13,12 @@ def test_two_nodes_are_in_different_halves_of_one_split_and_halves_are_of_one_si
 ) -> None:
     splits = list(halves(range(nodes)))
     assert len(splits) == (nodes - 1).bit_length()
-    codes = {tuple(node in first for first, _ in splits) for node in range(nodes)}
-    assert len(codes) == nodes
-    assert all({*first, *second} == {*range(nodes)} for first, second in splits)
-    assert all(abs(len(first) - len(second)) <= 1 for first, second in splits)
+    assert {(len(first), len(second)) for first, second in splits} == {(nodes // 2, nodes // 2)}
+    without = [{*range(nodes)} - {*first, *second} for first, second in splits]
+    assert [len(one) for one in without] == [nodes % 2] * len(splits)
+    if nodes % 2 == 0:
+        codes = {tuple(node in first for first, _ in splits) for node in range(nodes)}
+        assert len(codes) == nodes
 
 
 @pytest.mark.parametrize(("nodes", "partners", "turns"), [(2, 8, 1), (5, 8, 5), (12, 8, 8)])
