@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -157,8 +158,10 @@ def command(
     again what it suspects. With FILES it judges the results in them. Exit code 4: hosts fail; 7:
     some could not be judged.
     """
-    with needing("tables"):
-        import pandas  # noqa: F401 - found missing before anything is measured
+    with needing("analysis"):
+        for name in ("pandas", "scipy"):  # missing ones are found before anything is measured
+            if find_spec(name) is None:
+                raise ModuleNotFoundError(name=name)
     if apart and groups is None:
         raise UsageError("--apart is about --groups: name their file")
     request = Request(
@@ -303,7 +306,12 @@ def measure(
             folder = at_end.enter_context(tempfile.TemporaryDirectory(prefix="omb-py-gate-"))
             options = replace(options, output=os.path.join(folder, "gate.csv"))
         words = [sys.executable, "-m", "omb_py", "gate", options.output or "", *judging(request)]
-        launched = at_end.enter_context(launch("gate", options, given, last_words=words))
+        # many ranks may need more than --timeout to start
+        starting = max(seconds, patience)
+        launched = at_end.enter_context(
+            launch("gate", options, given, last_words=words, starting=starting)
+        )
+        launched.progress("looking at the nodes")
         job = launched.job
         job.check_launcher()
         nodes = gate.nodes_of(job)
@@ -412,5 +420,5 @@ def judge_measured(
         absent={hosts[node]: text for node, text in measured.absent.items()},
         notes=notes,
     )
-    found = of_rows([one.row for one in measured.measured], results.runs)
+    found = of_rows([one.row | {"run": results.run} for one in measured.measured], results.runs)
     return conclude(with_doubts(judged, found, request), request)

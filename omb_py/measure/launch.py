@@ -86,17 +86,19 @@ def launch(
     in_program: bool = False,
     time_numpy: bool = False,
     last_words: Sequence[str] = (),
+    starting: float | None = None,
 ) -> Iterator[Launch]:
     """Start the ranks that measure ``name``, the device before MPI, and end them with the block.
 
     All ranks must have been ``given`` the same values, by the names of options. With
     ``in_program``, within a user's program, MPI and the process go on, and errors are raised.
     ``time_numpy`` times the import of NumPy as a stage of its own. ``last_words`` are a command
-    that runs if rank 0 makes no progress, before the job is ended. Raises `UsageError` for an
+    that runs if rank 0 makes no progress, before the job is ended; ``starting`` are the seconds in
+    which MPI has to start, if not those of ``--timeout``. Raises `UsageError` for an
     unknown element type, and what ends the job inside of it.
     """
     find_types(options.types)  # an unknown one is refused also where MPI cannot be started
-    stages, watchdog = Stages(), start_watchdog(options, last_words)
+    stages, watchdog = Stages(), start_watchdog(options, last_words, starting)
     with ExitStack() as after_mpi:
         if watchdog is not None and in_program:
             after_mpi.callback(watchdog.close)
@@ -134,14 +136,16 @@ def launch(
                 watchdog.end()
 
 
-def start_watchdog(options: Options, last_words: Sequence[str]) -> Watchdog | None:
+def start_watchdog(
+    options: Options, last_words: Sequence[str], starting: float | None
+) -> Watchdog | None:
     """Return a running watchdog of this rank if ``--timeout`` asks for one."""
     if options.timeout is None:
         return None
-    from omb_py.core.mpi.watchdog import Watchdog
+    from omb_py.core.mpi.watchdog import STARTING, Watchdog
 
-    watchdog = Watchdog(options.timeout, launcher.rank(), last_words)
-    watchdog.progress("starting MPI")
+    watchdog = Watchdog(options.timeout, launcher.rank(), last_words, starting)
+    watchdog.progress(STARTING)
     return watchdog
 
 

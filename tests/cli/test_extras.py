@@ -52,6 +52,7 @@ def test_extra_tables_is_enough(words: str, tmp_path: Path) -> None:
         (BEYOND_BASE, "compare {file} {file}", "[analysis]'"),
         (BEYOND_BASE, "model {file}", "[analysis]'"),
         (BEYOND_TABLES, "plot {file}", "[analysis]'"),
+        (BEYOND_TABLES, "gate", "[analysis]'"),
         (BEYOND_BASE, "sweep quick", "[sweep]'"),
         (BEYOND_BASE, "simulate allreduce --ranks 4", "[simulate]'"),
         (BEYOND_TABLES, "simulate allreduce --ranks 4", "python3-simgrid"),

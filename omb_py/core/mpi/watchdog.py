@@ -21,7 +21,7 @@ ALIVE = "+"
 EXIT_SECONDS = 0.5
 """Seconds after the message when a rank ends by itself, if its job would outlive it."""
 
-ENDING = "ending MPI"
+STARTING, ENDING = "starting MPI", "ending MPI"
 
 LAST_WORDS_SECONDS = 15.0
 """Seconds of the command that runs before rank 0 is killed."""
@@ -39,9 +39,17 @@ class Watchdog:
     A launcher on this host that does not end then is ended, too.
     """
 
-    def __init__(self, timeout: float, rank: int, last_words: Sequence[str] = ()) -> None:
-        """``last_words`` are a command that runs before rank 0 is killed."""
-        self._exit_after = timeout + EXIT_SECONDS
+    def __init__(
+        self,
+        timeout: float,
+        rank: int,
+        last_words: Sequence[str] = (),
+        starting: float | None = None,
+    ) -> None:
+        """``last_words`` are a command that runs before rank 0 is killed, ``starting`` the seconds
+        in which MPI has to start, if these are others."""
+        starting = timeout if starting is None else starting
+        self._seconds, self._starting = timeout, starting
         self._nowhere = os.open(os.devnull, os.O_WRONLY) if outlives_ranks() else None
         self._rank = rank
         self._is_there = True
@@ -51,7 +59,7 @@ class Watchdog:
         if self._process == 0:
             os.close(self._writer)
             try:
-                _watch(reader, parent, timeout, rank, last_words)
+                _watch(reader, parent, timeout, starting, rank, last_words)
             finally:
                 os._exit(0)
         os.close(reader)
@@ -67,7 +75,9 @@ class Watchdog:
             # code can end a process that is inside MPI: that of faulthandler does, with code 1.
             import faulthandler
 
-            faulthandler.dump_traceback_later(self._exit_after, exit=True, file=self._nowhere)
+            seconds = self._starting if STARTING in line else self._seconds
+            after = seconds + EXIT_SECONDS
+            faulthandler.dump_traceback_later(after, exit=True, file=self._nowhere)
         if not self._is_there:
             return
         try:
@@ -95,28 +105,36 @@ class Watchdog:
         self._tell(f"{ALIVE}, {done} of {total} iterations done\n" if total else f"{ALIVE}\n")
 
 
-def _watch(reader: int, parent: int, timeout: float, rank: int, last_words: Sequence[str]) -> None:
+def _watch(
+    reader: int,
+    parent: int,
+    timeout: float,
+    starting: float,
+    rank: int,
+    last_words: Sequence[str],
+) -> None:
     """Wait for the parent to end, in the process that watches it; kill it if it falls silent."""
     # known before it is needed: a rank may be gone before its end is read
     above = launcher_process(direct=True) if rank == 0 and not outlives_ranks() else None
-    stage, iterations, silent = _last_report(reader, timeout)
+    stage, iterations, silent = _last_report(reader, timeout, starting)
     if silent:
-        what = f"no progress for {timeout:g} s while {stage}{iterations}"
-        _end_rank(parent, rank, what, last_words if rank == 0 else ())
+        what = f"no progress for {silent:g} s while {stage}{iterations}"
+        _end_rank(parent, rank, what, last_words if rank == 0 and stage != STARTING else ())
     elif stage == ENDING and above is not None:
         _wait_for_launcher(above, timeout)
 
 
-def _last_report(reader: int, timeout: float) -> tuple[str, str, bool]:
+def _last_report(reader: int, timeout: float, starting: float) -> tuple[str, str, float]:
     """Return a rank's last stage and the iterations in it, once no further report comes.
 
-    True with them if it has been silent for ``timeout`` seconds, false if it has closed its end.
+    With them the seconds for which it has been silent: ``timeout``, or ``starting`` before MPI has
+    started; 0 if it has closed its end.
     """
     stage, iterations, rest = "starting", "", b""
-    while select.select([reader], [], [], timeout)[0]:
+    while select.select([reader], [], [], starting if stage == STARTING else timeout)[0]:
         report = os.read(reader, 65536)
         if not report:
-            return stage, iterations, False
+            return stage, iterations, 0.0
         *lines, rest = (rest + report).split(b"\n")
         for line in lines:
             text = line.decode()
@@ -124,7 +142,7 @@ def _last_report(reader: int, timeout: float) -> tuple[str, str, bool]:
                 iterations = text.removeprefix(ALIVE)
             else:
                 stage, iterations = text, ""
-    return stage, iterations, True
+    return stage, iterations, starting if stage == STARTING else timeout
 
 
 def _end_rank(process: int, rank: int, what: str, last_words: Sequence[str] = ()) -> None:

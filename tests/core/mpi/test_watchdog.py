@@ -50,6 +50,25 @@ def test_iterations_are_progress_and_their_end_is_not() -> None:
     assert not missing("no progress for 1 s measuring, 19 of 30 iterations done", done.stderr)
 
 
+STARTING_LONG = """
+import time
+from omb_py.core.mpi.watchdog import STARTING, Watchdog
+watchdog = Watchdog(0.5, rank=0, last_words=["/bin/echo", "judged"], starting=30)
+watchdog.progress(STARTING)
+time.sleep(2)
+watchdog.progress("measuring")
+time.sleep(60)
+"""
+
+
+def test_start_may_take_longer_than_a_stage_after_it() -> None:
+    command = [sys.executable, "-c", STARTING_LONG]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not missing("no progress for 0.5 s while measuring", done.stderr)
+    assert done.stdout == "judged\n"
+
+
 RANK = "from omb_py.core.mpi.watchdog import Watchdog; Watchdog(0.5, rank=0).end()"
 
 
