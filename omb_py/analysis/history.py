@@ -144,7 +144,7 @@ def history(
     or else in the name of its file or of a folder above it; without one, its rows are left out.
     """
     results, since = results_of(source), since_of(since) if isinstance(since, str) else since
-    rows = results.rows
+    rows = results.comparable
     files = rows[["run", "file"]].drop_duplicates()
     dates = {run: date_of(run, file) for run, file in files.itertuples(index=False)}
     machines = {run: machine_of(results.runs.get(run, {})) or None for run in dates}

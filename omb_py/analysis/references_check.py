@@ -167,7 +167,7 @@ def check(
     """
     check_part("tolerance", tolerance, zero=True)
     results = results_of(source)
-    rows, references = results.rows, expected
+    rows, references = results.comparable, expected
     if not isinstance(references, pd.DataFrame):
         references = load(str(expected), system)
         system = system or Path(str(expected)).stem

@@ -31,7 +31,7 @@ from omb_py.results.columns import (
     PairRow,
     Row,
 )
-from omb_py.results.metadata import Runs
+from omb_py.results.metadata import TURN, Runs
 from omb_py.results.readers import (
     COMPRESSED,
     Found,
@@ -92,6 +92,13 @@ class Results:
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
     pairs: pd.DataFrame
+
+    @property
+    def comparable(self) -> pd.DataFrame:
+        """The rows, those of a gate without the ranks of their group: in each job other hosts have
+        them."""
+        gates = {run for run, data in self.runs.items() if TURN in data}
+        return self.rows.assign(group=self.rows["group"].mask(self.rows["run"].isin(gates)))
 
     def __len__(self) -> int:
         return len(self.rows) + len(self.overhead) + len(self.pairs)

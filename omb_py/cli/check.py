@@ -120,7 +120,7 @@ def update_references(results: Results, written: Target, name: str, statistic: s
     from omb_py.analysis.values import value_column
 
     refuse_mixture(value_column(results.rows, statistic), results.runs)
-    made = references_learned.from_runs(results.rows, name, statistic)
+    made = references_learned.from_runs(results.comparable, name, statistic)
     references.save(made, written)
     allowed = made[["low", "high"]].abs().stack()
     said = f"{written.path}: {count(len(made), 'reference')}, tolerances {allowed.min():.1%} to "

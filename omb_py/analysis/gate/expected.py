@@ -8,6 +8,7 @@ from pathlib import Path
 
 from omb_py.analysis.failures import RESULTS_OF, Failure
 from omb_py.analysis.gate.verdicts import Gated
+from omb_py.analysis.references import load
 from omb_py.analysis.references_check import check
 from omb_py.analysis.table import Results
 
@@ -21,15 +22,24 @@ def compared(judged: Gated, results: Results, expected: str) -> Gated:
     A pair of hosts counts for the end of which most pairs are worse; if that is neither or both,
     it fails as a pair.
     """
-    checked = check(results, expected)
+    asked, rows = load(expected), results.rows
+    # what takes another number of hosts is no question to this job
+    asked = asked[asked["hosts"].isna() | asked["hosts"].isin(rows["hosts"])]
+    if asked.empty:
+        nothing = f"{expected} has no value for the number of hosts that were measured"
+        return replace(judged, unknown=(*judged.unknown, nothing))
+    checked = check(results, asked)
     measured = checked.measured
     beyond: dict[str, str] = {}
+    compared: set[str] = set()
     pairs: dict[str, list[tuple[tuple[str, ...], bool, str]]] = defaultdict(list)
     reasons = iter(checked.failures)
     wrong: list[Failure] = [*checked.wrong]
     for row in measured.to_dict("records"):
         failure = next(reasons) if row["fails"] else None
-        hosts = tuple(str(row[RESULTS_OF] or "").split())
+        of = row[RESULTS_OF] if len(judged.hosts) > 1 else " ".join(judged.hosts)
+        hosts = tuple(of.split()) if isinstance(of, str) else ()
+        compared |= {*hosts} if len(hosts) == 1 else set()
         if len(hosts) == 2:
             for host in hosts:
                 pairs[host].append((hosts, failure is not None, failure.reason if failure else ""))
@@ -57,6 +67,7 @@ def compared(judged: Gated, results: Results, expected: str) -> Gated:
     return replace(
         judged,
         beyond=beyond,
+        compared=frozenset(compared),
         wrong=(*judged.wrong, *wrong),
         unknown=unknown,
         notes=(*judged.notes, f"compared with {Path(expected).name}", *checked.remarks),

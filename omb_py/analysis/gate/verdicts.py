@@ -44,6 +44,7 @@ class Gated:
 
     ``judgement`` is what was found among them. ``absent`` has why a host does not answer,
     ``beyond`` what is worse than expected and ``wrong`` what cannot be or was wrong: failures, too.
+    ``compared`` are hosts that were compared with expected values.
     ``unknown`` are sentences on what could not be judged, ``notes`` remarks.
     """
 
@@ -54,6 +55,12 @@ class Gated:
     wrong: tuple[Failure, ...] = ()
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    compared: frozenset[str] = frozenset()
+
+    @property
+    def judged(self) -> frozenset[str]:
+        """The hosts that have a verdict: among all others, against expected values, or failed."""
+        return self.judgement.judged | self.compared | {*self.drained}
 
     @property
     def drained(self) -> tuple[str, ...]:
@@ -75,7 +82,7 @@ class Gated:
     @property
     def conclusion(self) -> Conclusion:
         """PASS if every host was judged and is fine."""
-        judged = self.judgement.judged | {*self.drained}
+        judged = self.judged
         missing = [host for host in self.hosts if host not in judged]
         noisy = [f"{name}: too noisy" for name in self.judgement.noisy]
         besides = [*(one.text for one in self.judgement.classes), *noisy, *self.unknown]
@@ -119,7 +126,7 @@ class Gated:
             return ABSENT
         if host in self.drained:
             return SLOW
-        return OK if host in self.judgement.judged else NOT_JUDGED
+        return OK if host in self.judged else NOT_JUDGED
 
     def table(self) -> pd.DataFrame:
         """Return a row for each host and point, with the columns of `COLUMNS`."""
