@@ -7,6 +7,7 @@ from pathlib import Path
 
 import reframe as rfm
 import reframe.utility.sanity as sn
+import reframe.utility.typecheck as typ
 from reframe.core.builtins import (
     deferrable,
     parameter,
@@ -168,3 +169,43 @@ class omb_py_suite(rfm.RunOnlyRegressionTest):
     def measured(self):
         """Every benchmark was measured, and its data arrived."""
         return sn.assert_eq(self.job.exitcode, 0, "omb-py ended with exit code {0}")
+
+
+@rfm.simple_test
+class omb_py_gate(rfm.RunOnlyRegressionTest):
+    """Every node of the job judged against all others; fails by the gate's verdict."""
+
+    #: One rank on each node; set ``num_tasks`` to the number of nodes, or 0 for all idle ones.
+    num_tasks = 0
+    num_tasks_per_node = 1
+
+    #: Options of omb-py gate, such as ``--expected FILE`` or ``--groups FILE``.
+    gate_options = variable(typ.List[str], value=[])
+
+    valid_systems = ["*"]
+    valid_prog_environs = ["*"]
+    executable = "omb-py"
+
+    @run_after("init")
+    def choose(self):
+        """Set the command line and the values."""
+        self.executable_opts = ["gate", "--results", RESULTS, "--drain", "drain", "--force"]
+        self.executable_opts += ["-o", "gate.json", *self.gate_options]
+        self.keep_files = [RESULTS, "drain", "gate.json"]
+        self.perf_variables = {
+            "slowest": sn.make_performance_function(self.of(max, "ratio"), "times the median"),
+            "named_from": sn.make_performance_function(self.of(min, "limit"), "times the median"),
+        }
+
+    @deferrable
+    def of(self, choose, column):
+        """The chosen value of a column of the gate's table, 0 if no host was compared."""
+        rows = json.loads((Path(self.stagedir) / "gate.json").read_text())["rows"]
+        return choose((row[column] for row in rows if row.get(column) is not None), default=0)
+
+    @sanity_function
+    def judged(self):
+        """The last conclusion is PASS; otherwise the lines of the hosts that fail are shown."""
+        said = r"(?m)^(?:FAIL|CANNOT TELL): .*"
+        lines = "\n".join(sn.evaluate(sn.extractall(said, self.stdout)))
+        return sn.assert_found(r"^PASS: ", self.stdout, lines or "the gate did not end")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from omb_py.cli.programs import command as programs
+from omb_py.measure.gate import copied_size
 from tests import ROOT
 from tests.conftest import ENVIRONMENT, MPIEXEC, own_temporary_folder
 
@@ -122,6 +123,23 @@ def test_one_launch_has_a_value_of_each_benchmark(tmp_path: Path) -> None:
     for case in cases:
         names = {name.rpartition(":")[2] for name in case["perfvalues"]}
         assert names == {"latency", "bw", "allreduce", "alltoall"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("expected", "reason"),
+    [(1e9, ""), (1e-3, "FAIL: 0 of 1 host fine"), (None, "CANNOT TELL: 0 of 1 host fine")],
+)
+def test_gate_fails_by_its_verdict(tmp_path: Path, expected: float | None, reason: str) -> None:
+    """A single host is compared with expected values only."""
+    point = {f"pack bytes={copied_size(1)} split=node": [expected, None, 0.1, "us"]}
+    (tmp_path / "site.json").write_text(json.dumps({"here": point}))
+    options = "--time,10s,--timeout,60"
+    options += f",--expected,{tmp_path}/site.json" if expected else ""
+    words = ("-S", "omb_py_gate.num_tasks=1", "-S", f"omb_py_gate.gate_options={options}")
+    code, cases = reframe(tmp_path, LIBRARY / "omb_py_checks.py", *words, "-n", "omb_py_gate")
+    assert code == bool(reason)
+    assert [reason in text for text in failures(cases).values()] == [True] * bool(reason)
 
 
 OWN = """
