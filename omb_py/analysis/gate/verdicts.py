@@ -236,6 +236,9 @@ def records_of(values: pd.DataFrame) -> Iterator[Record]:
         return
     lacking = {name: None for name in ("split", "group") if name not in known}
     known = known.assign(**lacking)
+    # both halves of a split are of one point, although one may be larger
+    in_halves = (known["split"] == HALVES).fillna(False)
+    known = known.assign(**{name: known[name].mask(in_halves) for name in ("ranks", "hosts")})
     columns = [name for name in IDENTITY if name in known and name not in NOT_A_POINT]
     ids = group_ids(known[name] for name in (*columns, "bytes", "unit"))
     names = names_of(known, ids, columns)
