@@ -314,6 +314,12 @@ def measure(
         launched.progress("looking at the nodes")
         job = launched.job
         job.check_launcher()
+        with job.agreement():
+            if request.expected is not None and job.rank == 0:
+                from omb_py.analysis import references
+
+                with launched.working("reading expected values"):
+                    references.load(request.expected)  # wrong ones are refused before measuring
         nodes = gate.nodes_of(job)
         before = seconds_before(time.perf_counter(), 0.0) or time.perf_counter() - BEGAN
         end = time.monotonic() + max(0.0, FOR_OUTPUT * seconds - before)
@@ -326,7 +332,8 @@ def measure(
         code, failure = 1, None
         try:
             results.finish()
-            code = judge_measured(measured, hosts, results, request)
+            with launched.working("judging what was measured"):
+                code = judge_measured(measured, hosts, results, request)
         except OmbError as error:
             failure = error
         team.end(code, failure)

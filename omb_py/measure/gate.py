@@ -517,7 +517,9 @@ class Gate(Team):
                 done += 1
             what = f"{stage.words}: {done} of {count(len(stage.turns), 'turn')}"
             (self.all.done if done == len(stage.turns) else self.all.left_out).append(what)
-        self.repeat(plan, suspect(self.all.measured), seconds, keep)
+        with self.launch.working("judging what was measured"):
+            found = suspect(self.all.measured)
+        self.repeat(plan, found, seconds, keep)
         return self.all
 
     def end(self, code: int, error: OmbError | None) -> None:
