@@ -42,8 +42,9 @@ def forward(
 ) -> None:
     """Carry frames between the devices until the input ends; ``lost`` is a share of all frames.
 
-    Frames between the two ``slow`` devices, or with the only one, take ``slow_delay`` more. One after the other, they
-    leave their device, and then enter another, at ``rate`` bits per second, unless that is 0.
+    Frames between the two ``slow`` devices, or with the only one, take ``slow_delay`` more. One
+    after the other, they leave their device, and then enter another, at ``rate`` bits per second,
+    unless that is 0.
     """
     waiting: list[tuple[float, int, int, bytes]] = []
     device_of: dict[bytes, int] = {}
