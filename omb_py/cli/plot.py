@@ -22,7 +22,7 @@ from omb_py.options.types import TextType
 
 TEXT = "text"
 FORMATS = ("png", "svg", "pdf", TEXT)
-KINDS = ("auto", "size", "ranks", "overhead", "parts", "pairs")
+KINDS = ("auto", "size", "ranks", "overhead", "parts", "pairs", "hosts")
 OF_APPLICATIONS = ("speedup", "phases")
 
 OF_FILES = ("width", "theme", "no_caption", "force")
@@ -32,6 +32,7 @@ UNUSED = {
     "phases": ("lines", "names", "sizes", "value", "assume", "statistic"),
     "speedup": ("names", "sizes", "assume", "statistic"),
     **dict.fromkeys(("overhead", "pairs"), ("lines", "names", "value", "statistic")),
+    "hosts": ("lines", "names", "value"),
 }
 """Parameters that do not change the figures of a kind."""
 
@@ -43,8 +44,8 @@ UNUSED = {
     type=click.Choice([*KINDS, *OF_APPLICATIONS]),
     default="auto",
     help="Over message sizes, over ranks, what omb-py overhead found, bars of numbers without "
-    "sizes and of the parts of the start, or all pairs of ranks; auto: all that apply. Of files of "
-    "applications: the speed-up over ranks, or the phases.",
+    "sizes and of the parts of the start, or all pairs of ranks; auto: all that apply. All hosts "
+    "against the median host. Of files of applications: the speed-up over ranks, or the phases.",
 )
 @click.option(
     "--lines",

@@ -11,6 +11,7 @@ from altair import VConcatChart
 
 from omb_py.analysis.charts.bars import bar_charts, overheads
 from omb_py.analysis.charts.groups import Request, plain, with_conditions
+from omb_py.analysis.charts.hosts import host_charts
 from omb_py.analysis.charts.lines import rank_charts, size_charts
 from omb_py.analysis.charts.maps import pair_maps
 from omb_py.analysis.charts.spec import FORMATS, Chart, Page
@@ -30,6 +31,7 @@ NOTHING = {
     "overhead": "there are no results of 'omb-py overhead' in these files",
     "parts": "every benchmark here has several message sizes: --kind size draws those",
     "pairs": "there are no results of 'omb-py pairs' in these files",
+    "hosts": "there are fewer than three hosts to compare in these files",
 }
 KINDS = tuple(NOTHING)
 
@@ -70,7 +72,7 @@ def charts(results: Results, request: Request) -> dict[str, Chart]:
         raise UsageError(f"there is no kind {request.kind!r}: choose from {', '.join(KINDS)}")
     if found := by_name(every(results, request)):
         return found
-    if request.kind not in ("auto", "overhead", "pairs") or request.value != "auto":
+    if request.kind not in ("auto", "overhead", "pairs", "hosts") or request.value != "auto":
         measured(results.rows, request.value, request.statistic)
     raise OmbError(NOTHING[request.kind])
 
@@ -109,6 +111,8 @@ def every(results: Results, request: Request) -> Iterator[Chart]:
         yield from overheads(with_conditions(results.overhead, results.runs), request)
     if kind in ("auto", "pairs"):
         yield from pair_maps(results.pairs, request)
+    if kind == "hosts":
+        yield from host_charts(results, of_sizes(results, request.sizes), request.statistic)
 
 
 def of_sizes(results: Results, sizes: Sequence[int]) -> pd.DataFrame:
@@ -132,7 +136,7 @@ def left_out(results: Results, request: Request, names: Iterable[str]) -> Iterat
     if column and (without := int(rows[column].isna().sum())):
         yield f"{without} of {len(rows)} rows have no {value} ({column}) and are left out"
     drawn = [f"{name}-" for name in names]
-    if any(name.startswith("benchmarks-") for name in drawn):
+    if any(name.startswith(("benchmarks-", "hosts-")) for name in drawn):
         return
     benchmarks = [str(name) for name in rows["benchmark"].dropna().unique()]
     missing = [one for one in benchmarks if not any(n.startswith(f"{plain(one)}-") for n in drawn)]

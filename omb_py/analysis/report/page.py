@@ -23,6 +23,7 @@ import vl_convert
 from omb_py.analysis import anomalies, hosts, listing, references_check
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
+from omb_py.analysis.charts.hosts import host_charts
 from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.pairs.findings import verdicts
 from omb_py.analysis.points import SERIES, at_size, cells, distinctions, group_ids, label, points_of
@@ -93,6 +94,8 @@ def report(
     if expected is not None:  # a wrong name is found before the figures are drawn
         checked = references_check.check(results.rows, expected, system, statistic=statistic)
     drawn = list(charts(results, Request(statistic=statistic)).values()) if numbers else []
+    if hosts.several(results.rows):
+        drawn[:0] = host_charts(results, results.rows, statistic)
     rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
     odd = anomalies.anomalies(values, results.runs, results.rows)
     trust = anomalies.trust(odd, values, results.runs, results.rows)

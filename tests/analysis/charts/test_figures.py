@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, ClassVar
 
 import numpy as np
@@ -141,6 +142,21 @@ class TestOverSizes:
             for one, size in ((None, None), ("pipelined_chain", 8), ("pipelined_chain", 16))
         ]
         assert "chain" not in only(results(*rows), "size").caption
+
+
+class TestHosts:
+    def test_slow_host_is_beyond_the_limit_and_named(self) -> None:
+        found = only(load(RESULTS / "hosts" / "gate.csv"), "hosts")
+        beyond = found.data[found.data["beyond"]]
+        assert [*beyond["host"]] == ["node7", "node7"]
+        assert [*beyond["point"]] == ["latency 8 B in pairs", "latency 4 KiB in pairs"]
+        assert all(beyond["ratio"] > beyond["limit"])
+        assert "Slow: node7" in found.caption
+        assert '"text": "node7"' in json.dumps(found.specification())
+
+    def test_two_hosts_are_refused(self) -> None:
+        with refuses(OmbError, "fewer than three hosts"):
+            charts(results(row(), row(bytes=16)), Request("hosts"))
 
 
 class TestRuns:
