@@ -39,13 +39,14 @@ IN_PLACE = {
 QUICKLY = {
     "pairs ": " -m 8:8 -i 10",
     "overhead ": " --rounds 2 -i 10",
+    "gate --": " --time 5s",
     "--native": " -i 10 --rounds 2",
     "sweep guidelines": " --dry-run",
     "omb-py train": " --samples 128 --epochs 2",
 }
 """What is appended to an example that would take long."""
 
-VERDICTS = {"--fail-above": (0, 4, 7), "--expected": (0, 4, 7)}
+VERDICTS = dict.fromkeys(("--fail-above", "--expected", "omb-py gate"), (0, 4, 7))
 """Exit codes of examples whose verdict depends on results."""
 
 TRAIN = """
