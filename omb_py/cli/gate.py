@@ -67,10 +67,11 @@ MEASURED = (
         "Seconds from the start of the program to its end.", show_default="30s"),
     Row("--sizes", SIZE_LIST, None, "", "Message sizes.", show_default="8,16M"),
     Row("--partners", whole_number(1), PARTNERS, "",
-        "Other hosts that each host meets, before any is suspected."),
-    Row("--timeout", SECONDS, TIMEOUT, "", "Seconds in which a host has to answer."),
+        "Other hosts that each host meets, before any is suspected.", show_default="8"),
+    Row("--timeout", SECONDS, TIMEOUT, "", "Seconds in which a host has to answer.",
+        show_default="5"),
     Row("--results", "FILE", None, "",
-        "Keep what was measured in this .csv or .json file, each turn at once."),
+        "Write the rows of each turn, when it ends, into this .csv or .json file."),
 )
 JUDGED = (
     Row("--tolerance", PERCENTAGE, 0.1, "",
@@ -81,8 +82,8 @@ JUDGED = (
         show_default="by the names of hosts"),
     Row("--apart", bool, None, "",
         "The --groups are different hardware: judge each by itself."),
-    Row("--hosts", "FILE", None, "", "Hosts that have to be there, one a line."),
-    Row("--drain", "FILE", None, "", "Write the hosts that fail into this file, one a line."),
+    Row("--hosts", "FILE", None, "", "Hosts that have to be there, one on each line."),
+    Row("--drain", "FILE", None, "", "Write the hosts that fail into this file, one on each line."),
 )
 # fmt: on
 
@@ -154,9 +155,9 @@ def command(
     mpiexec -n 64 omb-py gate --drain bad-hosts
     omb-py gate results/*.csv
 
-    Under a launcher it measures each host by itself, in pairs, in halves and together, and measures
-    again what it suspects. With FILES it judges the results in them. Exit code 4: hosts fail; 7:
-    some could not be judged.
+    Under a launcher, omb-py gate measures each host by itself, in pairs, in halves and together,
+    then again those that it suspects. With FILES it judges the results in them. Exit code 4: hosts
+    fail; 7: none fails, and something could not be judged.
     """
     with needing("analysis"):
         for name in ("pandas", "scipy"):  # missing ones are found before anything is measured
@@ -212,7 +213,7 @@ def read_hosts(path: str) -> list[str]:
     lines = files.read_text(path, UsageError).splitlines()
     words = [re.split(r"[\s:,]", line.partition("#")[0].strip())[0] for line in lines]
     if not any(words):
-        raise UsageError(f"{path} names no host: write one a line")
+        raise UsageError(f"{path} names no host: write one on each line")
     return list(dict.fromkeys(filter(None, words)))
 
 

@@ -11,6 +11,17 @@ HOSTS = [f"node{number:02}" for number in range(12)]
 RUN = {"run": {"omb_py": "1", "hosts": " ".join(f"{host}:1" for host in HOSTS), "ranks": "12"}}
 
 
+def test_two_hosts_were_measured_and_cannot_be_judged() -> None:
+    rows = [
+        {"run": "run", "benchmark": "pack", "bytes": 8, "ranks": 1, "split": "node"}
+        | {"group": str(number), "latency_us": 1.0}
+        for number in range(2)
+    ]
+    found = gate(of_rows(rows, RUN), hosts=["node00", "node99"]).conclusion
+    assert (found.undecided, found.missing) == (("node00", "node01"), ("node99",))
+    assert found.exit_code == 7
+
+
 def test_halves_of_different_sizes_in_a_file_are_one_point() -> None:
     rows = [
         {"run": "run", "benchmark": "allreduce", "bytes": 8, "ranks": len(half), "split": "halves"}

@@ -39,7 +39,7 @@ IN_PLACE = {
 QUICKLY = {
     "pairs ": " -m 8:8 -i 10",
     "overhead ": " --rounds 2 -i 10",
-    "gate --": " --time 5s",
+    "gate --": " --time 5s --timeout 60",
     "--native": " -i 10 --rounds 2",
     "sweep guidelines": " --dry-run",
     "omb-py train": " --samples 128 --epochs 2",

@@ -44,8 +44,8 @@ class Gated:
 
     ``judgement`` is what was found among them. ``absent`` has why a host does not answer,
     ``beyond`` what is worse than expected and ``wrong`` what cannot be or was wrong: failures, too.
-    ``compared`` are hosts that were compared with expected values.
-    ``unknown`` are sentences on what could not be judged, ``notes`` remarks.
+    ``compared`` are hosts that were compared with expected values, ``measured`` those that have a
+    number. ``unknown`` are sentences on what could not be judged, ``notes`` remarks.
     """
 
     hosts: tuple[str, ...]
@@ -56,6 +56,7 @@ class Gated:
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     compared: frozenset[str] = frozenset()
+    measured: frozenset[str] = frozenset()
 
     @property
     def judged(self) -> frozenset[str]:
@@ -83,14 +84,14 @@ class Gated:
     def conclusion(self) -> Conclusion:
         """PASS if every host was judged and is fine."""
         judged = self.judged
-        missing = [host for host in self.hosts if host not in judged]
+        unjudged = [host for host in self.hosts if host not in judged]
         noisy = [f"{name}: too noisy" for name in self.judgement.noisy]
         besides = [*(one.text for one in self.judgement.classes), *noisy, *self.unknown]
         return conclude(
             len(judged & {*self.hosts}),
             [*self.failures],
-            [],
-            missing,
+            [host for host in unjudged if host in self.measured],
+            [host for host in unjudged if host not in self.measured],
             what="host",
             held="fine",
             besides=besides,
@@ -225,8 +226,10 @@ def gated(
 ) -> Gated:
     """Return the verdicts from records, as `gate` does."""
     found = judge(points(records), tolerance, groups, apart)
-    known = dict.fromkeys([*hosts, *(host for one in records for host in one.hosts)])
-    return Gated(tuple(known), found, absent or {}, {}, wrong, tuple(unknown), tuple(notes))
+    measured = dict.fromkeys(host for one in records for host in one.hosts)
+    known = dict.fromkeys([*hosts, *measured])
+    more = tuple(unknown), tuple(notes), frozenset(measured)
+    return Gated(tuple(known), found, absent or {}, {}, wrong, *more)
 
 
 def records_of(values: pd.DataFrame) -> Iterator[Record]:
