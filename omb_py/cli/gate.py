@@ -306,7 +306,9 @@ def measure(
         if options.output is None and launcher.rank() in (0, None):
             folder = at_end.enter_context(tempfile.TemporaryDirectory(prefix="omb-py-gate-"))
             options = replace(options, output=os.path.join(folder, "gate.csv"))
-        words = [sys.executable, "-m", "omb_py", "gate", options.output or "", *judging(request)]
+        rows = options.output or ""
+        words = ["/bin/sh", "-c", 'test ! -s "$0" || exec "$@"', rows]  # before the first row
+        words += [sys.executable, "-m", "omb_py", "gate", rows, *judging(request)]
         # many ranks may need more than --timeout to start
         starting = max(seconds, patience)
         launched = at_end.enter_context(
