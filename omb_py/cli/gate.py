@@ -31,7 +31,7 @@ from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.mpi import launcher
 from omb_py.core.mpi.startup_timer import seconds_before
 from omb_py.core.text import files
-from omb_py.core.text.words import first_of
+from omb_py.core.text.words import count, first_of
 from omb_py.measure import gate
 from omb_py.measure.launch import launch
 from omb_py.options.option import Row
@@ -163,6 +163,8 @@ def command(
         for name in ("pandas", "scipy"):  # missing ones are found before anything is measured
             if find_spec(name) is None:
                 raise ModuleNotFoundError(name=name)
+        if launcher.rank() in (0, None):  # before the time for measuring is known
+            import omb_py.analysis.gate.verdicts  # noqa: F401
     if apart and groups is None:
         raise UsageError("--apart is about --groups: name their file")
     request = Request(
@@ -247,12 +249,13 @@ def judge_files(
 def with_doubts(judged: Gated, results: Any, request: Request) -> Gated:
     """Return verdicts with what cannot be, and with what is worse than expected."""
     from omb_py.analysis.failures import Failure
-    from omb_py.analysis.gate import expected
 
     doubts = tuple(Failure(text, on_top=True) for text in note_doubts(results))
     judged = replace_fields(judged, wrong=(*judged.wrong, *doubts))
     if request.expected is None:
         return judged
+    from omb_py.analysis.gate import expected
+
     return expected.compared(judged, results, request.expected)
 
 
@@ -362,13 +365,18 @@ def records_of(measured: Sequence[Measured], hosts: Sequence[str]) -> list[Recor
     from omb_py.core.text.units import size_text
 
     found = []
+    sizes = {one.row["ranks"] for one in measured if one.row.get("split") == gate.NODE}
     for one in measured:
         row, split = one.row, one.row.get("split") or ""
         value = row.get("sample_p50_us") or row.get("latency_us") or math.nan
         if value > 0:
             name = f"{row['benchmark']} {size_text(row['bytes'])}{WHERE.get(split, '')}"
+            if split == gate.NODE and len(sizes) > 1:
+                name += f", {count(row['ranks'], 'rank')}"
             names = tuple(hosts[node] for node in one.nodes)
-            found.append(Record(name, names, math.log(value), row["group"], one.again, split))
+            fastest = math.log(row.get("sample_min_us") or math.nan)
+            cost, group = math.log(value), row["group"]
+            found.append(Record(name, names, cost, group, one.again, split, fastest))
     return found
 
 
@@ -397,6 +405,7 @@ def suspects(hosts: Sequence[str], request: Request, measured: Sequence[Measured
         **{kind: frozenset(members) for kind, members in sets.items()},
         links=tuple(links),
         sharing=tuple(dict.fromkeys(sharing)),
+        noisy=any(one.is_noisy and not one.point.halves for one in found.costs),
     )
 
 
@@ -429,6 +438,7 @@ def judge_measured(
         unknown=unknown,
         absent={hosts[node]: text for node, text in measured.absent.items()},
         notes=notes,
+        confirm=True,
     )
     found = of_rows([one.row | {"run": results.run} for one in measured.measured], results.runs)
     return conclude(with_doubts(judged, found, request), request)

@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import cycle
 from math import inf
 from typing import Any, TypeAlias
 
@@ -42,8 +43,8 @@ SMALL, LARGE = 8, 16 << 20
 PROBE = 64 << 10
 """Bytes of a message by which the large size is chosen."""
 
-LARGE_SECONDS = 0.02
-"""Seconds of a large message between two typical nodes, at most."""
+LARGE_SECONDS = 0.01
+"""Seconds of a large message between two typical nodes at most, by their fastest iteration."""
 
 COPIED = 512 << 20
 """Bytes that a copy has at most."""
@@ -73,7 +74,7 @@ SHORTEST, LONGEST = 0.005, 0.3
 PATIENCE = 10.0
 """Seconds that a rank may take to answer, by default."""
 
-PAUSE, LONGEST_PAUSE = 0.0002, 0.005
+PAUSE, LONGEST_PAUSE = 0.0002, 0.02
 """Seconds between two looks for texts, first and at most."""
 
 NODE, PAIRS, HALVES, ALL = "node", "pairs", "halves", ""
@@ -98,7 +99,8 @@ class Case:
 class Suspects:
     """Nodes that seem slow by themselves, in pairs and in halves, and pairs that seem slow alone.
 
-    ``sharing`` are nodes that may be slow only with others: pairs among them tell.
+    ``sharing`` are nodes that may be slow only with others: pairs among them tell. ``noisy`` is
+    true if noise may hide slow ones.
     """
 
     alone: frozenset[int] = frozenset()
@@ -106,6 +108,7 @@ class Suspects:
     halves: frozenset[int] = frozenset()
     links: tuple[tuple[int, int], ...] = ()
     sharing: tuple[int, ...] = ()
+    noisy: bool = False
 
 
 @dataclass(frozen=True)
@@ -488,8 +491,8 @@ class Gate(Team):
         if len(self.nodes) < 2:
             return LARGE
         (probe,) = stages(self.nodes, (PROBE,), LARGE, 1)[1:2]
-        self.run_turn(probe, probe.turns[0], SHORTEST, False, None)
-        times = sorted(one.row.get("latency_us", inf) for one in self.all.measured)
+        self.run_turn(probe, probe.turns[0], 10 * SHORTEST, False, None)
+        times = sorted(one.row.get("sample_min_us") or inf for one in self.all.measured)
         self.all.measured.clear()
         typical = times[len(times) // 2] / 1e6 if times else 0.0
         size = LARGE
@@ -506,6 +509,7 @@ class Gate(Team):
         slots = sum(len(one.cases) * len(one.turns) for one in plan)
         whole = self.left
         seconds = min(LONGEST, max(SHORTEST, SHARE * (1 - RESERVE) * whole / slots))
+        more: list[tuple[Stage, Any]] = []
         for place, stage in enumerate(plan):
             done = 0
             later = sum(min(2, len(one.turns)) for one in plan[place + 1 :])
@@ -515,12 +519,26 @@ class Gate(Team):
                     break
                 self.run_turn(stage, groups, seconds, False, keep)
                 done += 1
+            more += [(stage, turn) for turn in (*stage.turns[done:], *stage.turns[:done])]
             what = f"{stage.words}: {done} of {count(len(stage.turns), 'turn')}"
             (self.all.done if done == len(stage.turns) else self.all.left_out).append(what)
-        with self.launch.working("judging what was measured"):
-            found = suspect(self.all.measured)
+        found = self.judged(suspect)
+        if found == Suspects(noisy=True):
+            # pairs come before nodes, and those that were left out first
+            more.sort(key=lambda one: one[0].split == NODE)
+            for stage, groups in cycle(one for one in more if one[0].split in (NODE, PAIRS)):
+                each = (time.monotonic() - self.began) / self.turn
+                if self.left < 2 * REPEATS * each:
+                    break
+                self.run_turn(stage, groups, seconds, False, keep)
+            found = self.judged(suspect)
         self.repeat(plan, found, seconds, keep)
         return self.all
+
+    def judged(self, suspect: Suspect) -> Suspects:
+        """Return what seems slow so far."""
+        with self.launch.working("judging what was measured"):
+            return suspect(self.all.measured)
 
     def end(self, code: int, error: OmbError | None) -> None:
         """End the gate on all ranks with an exit code, or an error.

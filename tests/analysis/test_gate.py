@@ -26,7 +26,7 @@ def test_halves_of_different_sizes_in_a_file_are_one_point() -> None:
     rows = [
         {"run": "run", "benchmark": "allreduce", "bytes": 8, "ranks": len(half), "split": "halves"}
         | {"group": ranks_text(half), "latency_us": (3.0 if 6 in half else 1.0) + turn / 1000}
-        for turn, split in enumerate(halves(12, range(12)))
+        for turn, split in enumerate(halves(range(12)))
         for half in split
     ]
     found = gate(of_rows(rows, RUN))

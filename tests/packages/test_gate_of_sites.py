@@ -21,7 +21,11 @@ CONTRIB = ROOT / "contrib"
 
 NHC = """
 HOSTNAME_S=$2
-function die() { local RET="$1"; shift; echo "ERROR:  Health check failed:  $*" >&2; return "$RET"; }
+function die() {
+    local RET="$1"; shift
+    echo "ERROR:  Health check failed:  $*" >&2
+    return "$RET"
+}
 function dbg() { :; }
 function syslog() { :; }
 source "$1"

@@ -49,6 +49,9 @@ FEW_HOSTS = 30
 GAP = 6.0
 """Standard deviations between two classes of hosts at least."""
 
+MOST_CHANGES = 0.05
+"""The part of all turns in which a host may be on the other side of the gap of two classes."""
+
 MOST_OF_A_GROUP = 0.75
 """The part of a group's hosts that are slow if the group is."""
 
@@ -70,6 +73,9 @@ FALSE_ALARMS = ALARMS / 2
 LARGEST_LIMIT = float(np.log(10))
 """Logarithm of the factor above which a limit is no judgement any more."""
 
+NOISY = float(np.log(1.5))
+"""Logarithm of the limit above which hosts are judged by their fastest iterations, too."""
+
 FEWEST_SPLITS = 3
 """Splits into halves from which on all halves of a host name it."""
 
@@ -81,6 +87,7 @@ class Point:
     ``costs`` has a row for each host and a column for each turn, NaN where it was not measured; the
     last ``again`` columns measured what had been suspected. ``partners`` has the place of the other
     host of a pair, -1 for none. In ``halves``, costs are of the host's half over the other half.
+    ``fastest`` are the costs of the fastest iterations, if they are known.
     """
 
     name: str
@@ -89,6 +96,7 @@ class Point:
     partners: Places | None = None
     again: int = 0
     halves: bool = False
+    fastest: Numbers | None = None
 
     @property
     def first(self) -> Numbers:
@@ -119,6 +127,12 @@ class HostCosts:
     def judged(self) -> NDArray[np.bool_]:
         """Whether each host has a cost, and a limit that is worth something."""
         return np.isfinite(self.excess) & (self.limits <= LARGEST_LIMIT)
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether noise hides a host that takes `NOISY` times as long."""
+        known = np.isfinite(self.excess)
+        return bool(known.any() and np.median(self.limits[known]) > NOISY)
 
     @property
     def is_too_noisy(self) -> bool:
@@ -234,13 +248,14 @@ def judge(
     tolerance: float = TOLERANCE,
     groups: Mapping[str, str] | None = None,
     apart: bool = False,
+    confirm: bool = False,
 ) -> Judgement:
     """Find the slow hosts, links and groups of some points.
 
     A false alarm is as rare as in a matrix of pairs (`ALARMS`), whatever the number of hosts and
     points (Bonferroni). ``tolerance`` is the difference that does not matter. ``groups`` name what
     hosts share, as a switch; with ``apart`` they are different hardware, and each is judged by
-    itself.
+    itself. With ``confirm``, what no turn measured again is only suspected.
     """
     known = groups or by_name(dict.fromkeys(host for point in points for host in point.hosts))
     if apart:
@@ -251,7 +266,7 @@ def judge(
     text = f"{count(few, 'point')} of fewer than {FEWEST} hosts: which is slow cannot be told"
     remarks = [text] if few else []
     usual = usual_noise(one for one in several if not one.halves)
-    costs = [host_costs(point, tolerance, alarms, usual) for point in several]
+    costs = [one for point in several for one in costs_of(point, tolerance, alarms, usual)]
     classes: list[Classes] = []
     found: dict[str, list[Slow]] = defaultdict(list)
     for one in costs:
@@ -262,15 +277,17 @@ def judge(
         for place in dict.fromkeys([*np.flatnonzero(one.slow).tolist(), *sharing.tolist()]):
             found[one.point.hosts[place]].append(slow_host(one, place))
     every = [worst(members) for members in found.values()]
-    stood = [one for one in every if stands(one)]
+    stood = [one for one in every if stands(one) and (one.repeats or not confirm)]
     slow = sorted(stood, key=lambda one: -one.factor)
     links, lost = slow_links(costs, {one.hosts[0] for one in every}, tolerance, alarms)
+    lost += [one for one in links if confirm and not one.repeats]
+    links = [one for one in links if one not in lost]
     return Judgement(
         tuple(slow),
         tuple(links),
         tuple(shared_by(costs, slow, known)),
         tuple(classes),
-        (*(one for one in every if not stands(one)), *lost),
+        (*(one for one in every if one not in stood), *lost),
         tuple(costs),
         tuple(remarks),
         tuple(one.point.name for one in costs if one.is_too_noisy and not one.point.halves),
@@ -278,7 +295,9 @@ def judge(
 
 
 def stands(one: Slow) -> bool:
-    """Return whether most turns that measured again found it again, if there were any."""
+    """Return whether most turns that measured again found it again, of a link all, if any did."""
+    if one.kind == "link":
+        return one.confirmed == one.repeats
     return not one.repeats or 2 * one.confirmed > one.repeats
 
 
@@ -295,7 +314,10 @@ def parts(point: Point, groups: Mapping[str, str]) -> Iterator[Point]:
             costs = np.where(partners >= 0, costs, np.nan)
         hosts = tuple(point.hosts[place] for place in places)
         label = f"{point.name}, {name}" if name else point.name
-        yield Point(label, hosts, costs, partners, point.again, point.halves)
+        fastest = point.fastest
+        if fastest is not None:
+            fastest = np.where(np.isfinite(costs), fastest[places], np.nan)
+        yield Point(label, hosts, costs, partners, point.again, point.halves, fastest)
 
 
 def typical_costs(point: Point, costs: Numbers) -> Numbers:
@@ -316,16 +338,35 @@ def typical_costs(point: Point, costs: Numbers) -> Numbers:
     return middles
 
 
-def host_costs(point: Point, tolerance: float, alarms: float, usual: float = 0.0) -> HostCosts:
+def costs_of(point: Point, tolerance: float, alarms: float, usual: float) -> list[HostCosts]:
+    """Return the hosts' costs; where noise hides much, also those of the fastest iterations.
+
+    What takes a core from time to time makes medians longer, and the fastest iterations hardly.
+    ``usual`` is the noise of all points.
+    """
+    one = host_costs(point, tolerance, alarms, usual)
+    if point.fastest is None or not one.is_noisy:
+        return [one]
+    other = replace(point, name=f"{point.name}, fastest", costs=point.fastest, fastest=None)
+    fastest = host_costs(other, tolerance, alarms)
+    if fastest.is_too_noisy:
+        return [one]
+    return [fastest] if one.is_too_noisy else [one, fastest]
+
+
+def host_costs(
+    point: Point, tolerance: float, alarms: float, usual: float = 0.0, alike: bool = False
+) -> HostCosts:
     """Return how far each host is above the typical one, and above how much it is slow.
 
-    ``usual`` is the noise of all points: that of few hosts is often far too small by chance.
+    ``usual`` is the noise of all points: that of few hosts is often far too small by chance. Hosts
+    that are ``alike`` are of one class.
     """
     costs = typical_costs(point, point.first)
     known = np.isfinite(costs)
     if point.halves:
         return costs_of_halves(point, costs, tolerance)
-    classes = two_classes(costs, tolerance)
+    classes = np.zeros(len(costs), np.intp) if alike else two_classes(costs, tolerance)
     excess, limits = np.full(len(costs), np.nan), np.full(len(costs), np.inf)
     for number in (0, 1):
         members = known & (classes == number)
@@ -333,28 +374,49 @@ def host_costs(point: Point, tolerance: float, alarms: float, usual: float = 0.0
             continue
         of_class = costs[members]
         excess[members] = of_class - np.median(of_class)
-        noise = noise_of(point.first[members], of_class)
+        noise = spread(of_class)
         if len(of_class) < FEW_HOSTS:
             noise = max(noise, usual)
         limit = slow_limit(noise, len(of_class), alarms, 1 + tolerance)
+        # many turns of few hosts: their noise is better known than that of the hosts
+        slower = of_class[:, None]
+        if point.partners is not None:  # a pair is as slow as its slower end
+            ends = costs[point.partners[members, : point.first.shape[1]]]
+            slower = np.fmax(slower, ends)
+        noise, turns = spread_of_turns(point.first[members], slower)
+        many = turns * len(of_class), turns * alarms
+        limit = max(limit, slow_limit(noise, *many, 1 + tolerance) if turns >= 2 else 0.0)
         limits[members] = max(limit, limit_of_tail(of_class, alarms))
     between = 0.0
     if (classes == 1).any():
         between = float(np.median(costs[known & (classes == 1)]) - np.median(costs[classes == 0]))
-    return HostCosts(point, excess, limits, classes, between)
+    found = HostCosts(point, excess, limits, classes, between)
+    return (
+        found
+        if are_classes(found, costs)
+        else host_costs(point, tolerance, alarms, usual, alike=True)
+    )
 
 
-def noise_of(turns: Numbers, costs: Numbers) -> float:
-    """Return the standard deviation of hosts' costs, by their spread and that of their turns."""
-    return max(spread(costs), spread_of_turns(turns, costs))
+def are_classes(one: HostCosts, costs: Numbers) -> bool:
+    """Return false if the two classes of hosts come of noise, by the turns or pairs of each."""
+    slower = one.classes == 1
+    if not slower.any():
+        return True
+    if one.point.partners is not None:
+        inside = inside_costs(one.point, np.flatnonzero(slower))
+        is_fast = fast_inside(one, np.flatnonzero(slower))
+        return not len(inside) or is_fast or len(classes_of(one).slower) >= FEWEST
+    turns = one.point.first
+    middle = (costs[slower].min() + costs[np.isfinite(costs) & ~slower].max()) / 2
+    changed = ((turns > middle) != slower[:, None])[np.isfinite(turns)]
+    return bool(np.mean(changed) <= MOST_CHANGES)
 
 
 def usual_noise(points: Iterable[Point]) -> float:
     """Return the median noise of points."""
-    every = [(point.first, typical_costs(point, point.first)) for point in points]
-    noises = [
-        noise_of(turns[np.isfinite(costs)], costs[np.isfinite(costs)]) for turns, costs in every
-    ]
+    every = [typical_costs(point, point.first) for point in points]
+    noises = [spread(costs[np.isfinite(costs)]) for costs in every]
     return float(np.median(noises)) if noises else 0.0
 
 
@@ -433,22 +495,23 @@ def students(probability: float, freedom: float) -> float:
     return float(np.sqrt(freedom * y))
 
 
-def spread_of_turns(costs: Numbers, middles: Numbers) -> float:
-    """Return the standard deviation of hosts' medians that the differences of turns make likely.
+def spread_of_turns(costs: Numbers, middles: Numbers) -> tuple[float, int]:
+    """Return the standard deviation of hosts' medians that turns make likely, and their number.
 
-    That of few hosts is often far too small by chance.
+    That of few hosts is often far too small by chance. The upper part of the differences counts,
+    too: times may be of two kinds, as with both ranks on one core or on two.
     """
-    turns = float(np.mean(np.isfinite(costs).sum(axis=1)))
+    turns = int(np.mean(np.isfinite(costs).sum(axis=1)))
     if turns < 2:
-        return 0.0
+        return 0.0, turns
     # without what all hosts have in common in a turn
-    left = costs - middles[:, None]
+    left = costs - middles
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # turns without any host
         left = left - np.nanmedian(left, axis=0)
-    deviations = np.abs(left[np.isfinite(left)])
-    each = float(np.median(deviations)) / MAD_OF_NORMAL
-    return MEDIAN_OF_NORMAL * each / float(np.sqrt(turns))
+    left = left[np.isfinite(left)]
+    each = max(float(np.median(np.abs(left))) / MAD_OF_NORMAL, float(np.percentile(left, UPPER)))
+    return MEDIAN_OF_NORMAL * each / float(np.sqrt(turns)), turns
 
 
 def two_classes(costs: Numbers, tolerance: float) -> Places:
@@ -526,7 +589,9 @@ def slow_host(one: HostCosts, place: int) -> Slow:
         )
         above = turns[place] - (0.0 if point.halves else middles)
         known = np.isfinite(above)
-        repeats, confirmed = int(known.sum()), int((above[known] > limit).sum())
+        # a single turn is noisier than the median of those that the limit is of
+        enough = limit if point.halves else limit / 2
+        repeats, confirmed = int(known.sum()), int((above[known] > enough).sum())
         if repeats:
             whole = typical_costs(point, point.costs)
             members = np.isfinite(whole) & (one.classes == 0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from omb_py.analysis.gate.judging import Point
-from omb_py.core.dataclass import dataclass
+from omb_py.core.dataclass import dataclass, replace
 
 HALVES = "halves"
 """The column ``split`` of rows of halves."""
@@ -19,7 +20,8 @@ class Record:
     """A cost, the logarithm of a time, of ``hosts`` at the ``point`` of this name.
 
     ``members`` tells several pairs of ranks of two hosts apart, ``again`` is true if it measured
-    what had been suspected, ``split`` as the column has it.
+    what had been suspected, ``split`` as the column has it. ``fastest`` is the cost of the fastest
+    iteration, NaN if it is unknown.
     """
 
     point: str
@@ -28,6 +30,7 @@ class Record:
     members: str = ""
     again: bool = False
     split: str = ""
+    fastest: float = math.nan
 
 
 def points(records: Iterable[Record]) -> list[Point]:
@@ -44,12 +47,12 @@ def points(records: Iterable[Record]) -> list[Point]:
     for (name, kind), members in by_point.items():
         if kind == "3" and len({record.hosts for record in members}) == 1:
             continue  # all hosts together: there is nothing to compare them with
-        if kind == HALVES:
-            found.append(of_halves(name, members))
-        elif kind == "2":
-            found.append(of_pairs(name, members))
-        else:
-            found.append(of_hosts(name, members))
+        build = {HALVES: of_halves, "2": of_pairs}.get(kind, of_hosts)
+        point = build(name, members)
+        if all(math.isfinite(one.fastest) for one in members):
+            fastest = [replace(one, cost=one.fastest) for one in members]
+            point = replace(point, fastest=build(name, fastest).costs)
+        found.append(point)
     return found
 
 

@@ -223,13 +223,21 @@ def gated(
     unknown: Iterable[str] = (),
     absent: Mapping[str, str] | None = None,
     notes: Iterable[str] = (),
+    confirm: bool = False,
 ) -> Gated:
-    """Return the verdicts from records, as `gate` does."""
-    found = judge(points(records), tolerance, groups, apart)
+    """Return the verdicts from records, as `gate` does; ``confirm`` as in `judge`."""
+    found = judge(points(records), tolerance, groups, apart, confirm)
     measured = dict.fromkeys(host for one in records for host in one.hosts)
     known = dict.fromkeys([*hosts, *measured])
-    more = tuple(unknown), tuple(notes), frozenset(measured)
-    return Gated(tuple(known), found, absent or {}, {}, wrong, *more)
+    return Gated(
+        tuple(known),
+        found,
+        absent or {},
+        wrong=wrong,
+        unknown=tuple(unknown),
+        notes=tuple(notes),
+        measured=frozenset(measured),
+    )
 
 
 def records_of(values: pd.DataFrame) -> Iterator[Record]:
@@ -241,7 +249,8 @@ def records_of(values: pd.DataFrame) -> Iterator[Record]:
     known = known.assign(**lacking)
     # both halves of a split are of one point, although one may be larger
     in_halves = (known["split"] == HALVES).fillna(False)
-    known = known.assign(**{name: known[name].mask(in_halves) for name in ("ranks", "hosts")})
+    counted = [name for name in ("ranks", "hosts") if name in known]
+    known = known.assign(**{name: known[name].mask(in_halves) for name in counted})
     columns = [name for name in IDENTITY if name in known and name not in NOT_A_POINT]
     ids = group_ids(known[name] for name in (*columns, "bytes", "unit"))
     names = names_of(known, ids, columns)
@@ -249,10 +258,12 @@ def records_of(values: pd.DataFrame) -> Iterator[Record]:
     costs = logs.where(is_time(known["unit"]), -logs)
     splits = plain_values(known["split"])
     groups = plain_values(known["group"])
-    for number, cost, hosts, split, group in zip(
-        ids, costs, known["host_names"], splits, groups, strict=True
+    least = np.log(known["spread_low"].where(is_time(known["unit"]), 1 / known["spread_high"]))
+    for number, cost, hosts, split, group, fastest in zip(
+        ids, costs, known["host_names"], splits, groups, least, strict=True
     ):
-        yield Record(names[number], tuple(hosts.split()), cost, group or "", False, split or "")
+        own = names[number], tuple(hosts.split()), cost, group or "", False, split or "", fastest
+        yield Record(*own)
 
 
 def names_of(values: pd.DataFrame, ids: np.ndarray, columns: Sequence[str]) -> dict[int, str]:

@@ -1,0 +1,76 @@
+"""`omb-py gate` over twelve virtual hosts: the slow or silent one is named, and no other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Finished
+from tests.hosts.jobs import job
+from tests.hosts.network import Link
+from tests.hosts.virtual_hosts import Host, Hosts, virtual_hosts
+
+HOSTS = 12
+SLOW = Link(delay=5e-4, slow=(7,), slow_delay=5e-3)
+NARROW = Link(slow_rates=((7, 5e7),))
+"""Far slower than needed on a machine of their own: 12 hosts share the cores of this one."""
+
+pytestmark = [pytest.mark.long, pytest.mark.every_library]
+
+
+def gate(hosts: Hosts, folder: Path, *words: str) -> tuple[Finished, list[str]]:
+    """A gate, and the hosts to drain."""
+    options = ("--time", "20s", "--drain", "drain", "--results", "rows.csv", *words)
+    done = job(hosts, len(hosts.hosts), 1, "gate", *options, folder=folder, timeout=100)
+    return done, (folder / "drain").read_text().split()
+
+
+@pytest.mark.parametrize(
+    ("link", "drained", "codes"),
+    [(SLOW, ["node7"], {4}), (NARROW, ["node7"], {4}), (Link(delay=5e-4), [], {0, 7})],
+)
+def test_gate_names_the_slow_host_and_no_other(
+    can_make_hosts: None, tmp_path: Path, link: Link, drained: list[str], codes: set[int]
+) -> None:
+    with virtual_hosts(HOSTS, link) as hosts:
+        done, named = gate(hosts, tmp_path)
+    assert (named, done.code in codes) == (drained, True), done.out + done.err
+
+
+def freeze(host: Host, folder: Path) -> None:
+    """Stop the processes of a host once its job has measured a turn."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end and "pack" not in text_of(folder / "rows.csv"):
+        time.sleep(0.1)
+    here = os.readlink(f"/proc/{host.process}/ns/pid_for_children")
+    for one in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (
+                os.readlink(one / "ns/pid") == here
+                and b"\0gate\0" in (one / "cmdline").read_bytes()
+            ):
+                os.kill(int(one.name), signal.SIGSTOP)
+
+
+def text_of(path: Path) -> str:
+    """The text of a file that may not be there yet."""
+    with suppress(FileNotFoundError):
+        return path.read_text()
+    return ""
+
+
+def test_gate_names_a_host_that_falls_silent_and_judges_others(
+    can_make_hosts: None, tmp_path: Path
+) -> None:
+    with virtual_hosts(6) as hosts:
+        threading.Thread(target=freeze, args=(hosts.hosts[4], tmp_path)).start()
+        done, named = gate(hosts, tmp_path)
+    assert (done.code, named) == (4, ["node5"]), done.out + done.err
+    assert "node5  does not answer" in done.out
+    assert "5 of 6 hosts fine" in done.out
