@@ -132,4 +132,5 @@ def convert(name: str, value: str, kind: str | None = None) -> Any:
     try:
         return makers.get(kind, str)(value.lower() if kind == "bool" else value)
     except (ValueError, KeyError) as error:
-        raise UsageError(f"{value!r} is no value of column {name}") from error
+        names = ", a number: host_names has their names" if name == "hosts" else ""
+        raise UsageError(f"{value!r} is no value of column {name}{names}") from error

@@ -270,11 +270,20 @@ def of_rows(rows: list[dict[str, Any]], runs: Runs) -> Results:
 
 
 def assumed(assume: Mapping[str, Any], name: str, file: Path) -> Any:
-    """Return the assumed value of a column in a file."""
+    """Return the assumed value of a column in a file; ``*`` is what that of the pattern stands for.
+
+    >>> assumed({"host_names": {"*-n2.txt": "*"}}, "host_names", Path("results/node07-n2.txt"))
+    'node07'
+    """
     values = assume.get(name)
     if not isinstance(values, Mapping):
         return values
-    return next((value for pattern, value in values.items() if file.match(pattern)), None)
+    pattern = next((one for one in values if file.match(one)), None)
+    if pattern is None or values[pattern] != "*":
+        return values.get(pattern)
+    own = "/".join(file.parts[-len(Path(pattern).parts) :])
+    found = re.fullmatch(re.escape(pattern).replace(r"\*", "([^/]*)").replace(r"\?", "."), own)
+    return found[1] if found and found.re.groups else None
 
 
 def contents(
@@ -447,6 +456,8 @@ def complete(
         if name in frame:
             values = {file: assumed(assume, name, path) for file, path in files.items()}
             frame[name] = fill(frame[name], convert_types(frame["file"].map(values), name))
+    if "host_names" in assume:
+        frame["hosts"] = fill(frame["hosts"], frame["host_names"].str.split().str.len())
     if "validation" in frame:
         frame["validated"] = frame["validation"].notna().astype(object)
     return frame

@@ -62,7 +62,7 @@ row_options = options(
         "--assume",
         multiple=True,
         metavar="[FILES:]COLUMN=VALUE",
-        help="Value of a column in files that lack it, as in ranks=8 or '*-n64-*:ranks=64'.",
+        help="Value of a column in files that lack it, as in ranks=8 or '*.txt:host_names=*'.",
     ),
     debug_option,
 )

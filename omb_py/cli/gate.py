@@ -240,30 +240,25 @@ def judge_files(
     )
     if not judged.hosts:
         raise UsageError(
-            "these results do not say which hosts they are of: add --assume host_names=HOST, or "
-            "'*node7*:host_names=node7' for each host"
+            "these results do not say which hosts they are of: add --assume '*.txt:host_names=*' "
+            "if files have the names of hosts, or '*node7*:host_names=node7' for each host"
         )
     return conclude(with_doubts(judged, found, request), request)
 
 
 def with_doubts(judged: Gated, results: Any, request: Request) -> Gated:
     """Return verdicts with what cannot be, and with what is worse than expected."""
+    from dataclasses import replace as changed
+
     from omb_py.analysis.failures import Failure
 
     doubts = tuple(Failure(text, on_top=True) for text in note_doubts(results))
-    judged = replace_fields(judged, wrong=(*judged.wrong, *doubts))
+    judged = changed(judged, wrong=(*judged.wrong, *doubts))
     if request.expected is None:
         return judged
     from omb_py.analysis.gate import expected
 
     return expected.compared(judged, results, request.expected)
-
-
-def replace_fields(judged: Gated, **changes: Any) -> Gated:
-    """Return verdicts with other values of some fields."""
-    from dataclasses import replace as changed
-
-    return changed(judged, **changes)
 
 
 def conclude(judged: Gated, request: Request) -> int:

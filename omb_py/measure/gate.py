@@ -352,6 +352,7 @@ def stages(nodes: Nodes, sizes: Sequence[int], copied: int, partners: int) -> li
         rounds = tournament(number)
         limit = min(len(rounds), partners)
         spread = [rounds[index * len(rounds) // limit] for index in range(limit)]
+        spread *= 2 if limit <= NODE_TURNS else 1  # pairs of few nodes do not show their noise
         made.append(Stage(PAIRS, network, tuple(map(tuple, spread))))
     if number >= 4:
         made.append(Stage(HALVES, together, tuple(halves(range(number)))))

@@ -15,13 +15,14 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import comb
 from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from omb_py.analysis.pairs.findings import ALARMS, MAD_OF_NORMAL, SMALLEST_NOISE, slow_limit
+from omb_py.analysis.pairs.findings import ALARMS, FEW, MAD_OF_NORMAL, SMALLEST_NOISE, slow_limit
 from omb_py.core.dataclass import dataclass, replace
 from omb_py.core.text.words import count, first_of
 
@@ -51,6 +52,8 @@ GAP = 6.0
 
 MOST_CHANGES = 0.05
 """The part of all turns in which a host may be on the other side of the gap of two classes."""
+CLIPPED = 10.0
+"""The percentile on each side beyond which hosts do not move the split into two classes."""
 
 MOST_OF_A_GROUP = 0.75
 """The part of a group's hosts that are slow if the group is."""
@@ -63,6 +66,9 @@ FEWEST_OF_TAIL = 200
 
 LONG_TAIL = 1.05
 """How many times longer than a normal one a tail is that counts."""
+
+QUARTER = 4
+"""The part of a host's turns that may be fast although it is slow: one of so many."""
 
 FREEDOMS = (30.0, 20.0, 14.0, 10.0, 8.0, 6.0, 5.0, 4.0, 3.0)
 """Degrees of freedom of Student's distribution, from the shortest tail to the longest."""
@@ -265,7 +271,7 @@ def judge(
     few = len(points) - len(several)
     text = f"{count(few, 'point')} of fewer than {FEWEST} hosts: which is slow cannot be told"
     remarks = [text] if few else []
-    usual = usual_noise(one for one in several if not one.halves)
+    usual = usual_noise((one for one in several if not one.halves), tolerance)
     costs = [one for point in several for one in costs_of(point, tolerance, alarms, usual)]
     classes: list[Classes] = []
     found: dict[str, list[Slow]] = defaultdict(list)
@@ -378,15 +384,16 @@ def host_costs(
         if len(of_class) < FEW_HOSTS:
             noise = max(noise, usual)
         limit = slow_limit(noise, len(of_class), alarms, 1 + tolerance)
-        # many turns of few hosts: their noise is better known than that of the hosts
-        slower = of_class[:, None]
-        if point.partners is not None:  # a pair is as slow as its slower end
-            ends = costs[point.partners[members, : point.first.shape[1]]]
-            slower = np.fmax(slower, ends)
-        noise, turns = spread_of_turns(point.first[members], slower)
-        many = turns * len(of_class), turns * alarms
-        limit = max(limit, slow_limit(noise, *many, 1 + tolerance) if turns >= 2 else 0.0)
-        limits[members] = max(limit, limit_of_tail(of_class, alarms))
+        noise, turns = spread_of_turns(point, members, costs)
+        if turns < 2:
+            limits[members] = max(limit, limit_of_tail(of_class, alarms))
+        else:
+            # many turns of few hosts: their noise is better known than that of the hosts
+            many = turns * len(of_class), turns * alarms
+            limit = max(limit, slow_limit(noise, *many, 1 + tolerance))
+            suspects = np.flatnonzero(members)[excess[members] > limit]
+            own = limits_of_turns(point, members, suspects, alarms) + excess
+            limits[members] = np.maximum(limit, own[members])
     between = 0.0
     if (classes == 1).any():
         between = float(np.median(costs[known & (classes == 1)]) - np.median(costs[classes == 0]))
@@ -413,11 +420,39 @@ def are_classes(one: HostCosts, costs: Numbers) -> bool:
     return bool(np.mean(changed) <= MOST_CHANGES)
 
 
-def usual_noise(points: Iterable[Point]) -> float:
-    """Return the median noise of points."""
-    every = [typical_costs(point, point.first) for point in points]
-    noises = [spread(costs[np.isfinite(costs)]) for costs in every]
+def usual_noise(points: Iterable[Point], tolerance: float) -> float:
+    """Return the median noise of points, within the classes of each."""
+    noises = []
+    for point in points:
+        costs = typical_costs(point, point.first)
+        classes = two_classes(costs, tolerance)
+        members = (costs[np.isfinite(costs) & (classes == number)] for number in (0, 1))
+        noises += [spread(own) for own in members if len(own)]
     return float(np.median(noises)) if noises else 0.0
+
+
+def limits_of_turns(point: Point, members: Places, suspects: Places, alarms: float) -> Numbers:
+    """Return the limit of each host's lower quartile of turns, above that quartile.
+
+    If noise is beyond a cost in a share p of all turns, however long its tail is, it is in k of a
+    host's t turns in less than C(t, k) p^k. The limit makes that as rare as a false alarm. It is a
+    percentile of turns, without those of ``suspects``, and needs no distribution far beyond them.
+    """
+    costs = np.sort(point.first, axis=1)
+    numbers = np.isfinite(costs).sum(axis=1)
+    others = np.isfinite(point.first) & members[:, None]
+    others[suspects] = False
+    if point.partners is not None:
+        others &= ~np.isin(point.partners[:, : others.shape[1]], suspects)
+    found = np.full(len(costs), -np.inf)
+    known = point.first[others]
+    for turns in np.unique(numbers[members & (numbers > 0)]).tolist() if len(known) else ():
+        below = (turns - 1) // QUARTER
+        beyond = turns - below
+        share = (alarms / int(members.sum()) / comb(turns, beyond)) ** (1 / beyond)
+        own = members & (numbers == turns)
+        found[own] = np.percentile(known, 100 * (1 - share)) - costs[own, below]
+    return found
 
 
 def costs_of_halves(point: Point, costs: Numbers, tolerance: float) -> HostCosts:
@@ -453,83 +488,76 @@ def limit_of_tail(costs: Numbers, alarms: float) -> float:
     upper, tail = np.percentile(costs, (UPPER, TAIL), method="lower") - middle
     if not upper > 0 or tail / upper < LONG_TAIL * NormalDist().inv_cdf(TAIL / 100):
         return 0.0
-
-    def ratio(freedom: float) -> float:
-        return students(TAIL / 100, freedom) / students(UPPER / 100, freedom)
-
-    freedom = next((one for one in FREEDOMS if ratio(one) >= tail / upper), FREEDOMS[-1])
+    longer = LONG_TAIL * tail / upper  # the percentile is uncertain
+    ratios = ((f, students(TAIL / 100, f) / students(UPPER / 100, f)) for f in FREEDOMS)
+    freedom = next((f for f, ratio in ratios if ratio >= longer), FREEDOMS[-1])
     return float(
         upper / students(UPPER / 100, freedom) * students(1 - alarms / len(costs), freedom)
     )
 
 
 def students(probability: float, freedom: float) -> float:
-    """Return a quantile above the median of Student's distribution.
+    """Return a quantile above the median of Student's distribution, from the sum of its density.
 
-    Source: G. W. Hill, Algorithm 396, Communications of the ACM 13 (1970), for two-tailed
-    probabilities; here without its refinement, to 1 % for 3 degrees of freedom and more.
+    >>> round(students(0.999999, 4), 1)
+    41.6
     """
-    two_tailed = 2 * (1 - probability)
-    a = 1 / (freedom - 0.5)
-    b = 48 / (a * a)
-    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
-    d = ((94.5 / (b + c) - 3) / b + 1) * np.sqrt(a * np.pi / 2) * freedom
-    y = float((d * two_tailed) ** (2 / freedom))
-    if y > 0.05 + a:
-        x = NormalDist().inv_cdf(1 - two_tailed / 2)
-        y = x * x
-        if freedom < 5:
-            c += 0.3 * (freedom - 4.5) * (x + 0.6)
-        c += (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b
-        y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x
-        y = float(np.expm1(a * y * y))
-    else:
-        y = (
-            (
-                1 / (((freedom + 6) / (freedom * y) - 0.089 * d - 0.822) * (freedom + 2) * 3)
-                + 0.5 / (freedom + 4)
-            )
-            * y
-            - 1
-        ) * (freedom + 1) / (freedom + 2) + 1 / y
-    return float(np.sqrt(freedom * y))
+    steps = np.sinh(np.linspace(0, 16, 4001))
+    density = (1 + steps**2 / freedom) ** (-(freedom + 1) / 2)
+    sums = np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(steps))
+    return float(np.interp(2 * probability - 1, sums / sums[-1], steps[1:]))
 
 
-def spread_of_turns(costs: Numbers, middles: Numbers) -> tuple[float, int]:
+def spread_of_turns(point: Point, members: Places, middles: Numbers) -> tuple[float, int]:
     """Return the standard deviation of hosts' medians that turns make likely, and their number.
 
-    That of few hosts is often far too small by chance. The upper part of the differences counts,
-    too: times may be of two kinds, as with both ranks on one core or on two.
+    That of few hosts is often far too small by chance. A pair is expected to be as slow as its
+    slower end, so a slow partner is no noise; ``middles`` are the costs of all hosts. The upper
+    part of the differences counts, too: times may be of two kinds, as with both ranks on one core
+    or on two.
     """
+    costs = point.first[members]
     turns = int(np.mean(np.isfinite(costs).sum(axis=1)))
     if turns < 2:
         return 0.0, turns
-    # without what all hosts have in common in a turn
-    left = costs - middles
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # turns without any host
-        left = left - np.nanmedian(left, axis=0)
+    own = middles[members][:, None]
+    pairs, ends, lost = turns * len(costs) / 2, len(costs), 1.0
+    if point.partners is not None and pairs > ends:
+        partners = point.partners[members, : costs.shape[1]]
+        left = costs - np.fmax(own, middles[partners])
+        lost = 1 - ends / pairs  # by as many middles
+    else:
+        # without what all hosts have in common in a turn
+        left = costs - own
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # turns without any host
+            left = left - np.nanmedian(left, axis=0)
     left = left[np.isfinite(left)]
     each = max(float(np.median(np.abs(left))) / MAD_OF_NORMAL, float(np.percentile(left, UPPER)))
-    return MEDIAN_OF_NORMAL * each / float(np.sqrt(turns)), turns
+    return MEDIAN_OF_NORMAL * each / float(np.sqrt(turns * lost)), turns
 
 
 def two_classes(costs: Numbers, tolerance: float) -> Places:
     """Return 1 for hosts of the slower of two classes, if there are two; 0 for others.
 
-    Two generations of nodes are apart by a gap that is large beside the spread of each, and neither
-    is a small part of all.
+    Two generations of nodes are apart by much beside the spread of each, and neither is a small
+    part of all. They are split where they explain most of the variance (N. Otsu, IEEE Transactions
+    on Systems, Man, and Cybernetics 9, 1979), without what is beyond the outer `CLIPPED` parts. The
+    spread of few is uncertain, as in `slow_limit`.
     """
     classes = np.zeros(len(costs), np.intp)
     known = np.sort(costs[np.isfinite(costs)])
-    fewest = max(FEWEST, int(np.ceil(SMALLEST_CLASS * len(known))))
-    if len(known) < 2 * fewest:
+    number = len(known)
+    fewest = max(FEWEST, int(np.ceil(SMALLEST_CLASS * number)))
+    if number < 2 * fewest:
         return classes
-    gaps = np.diff(known)[fewest - 1 : len(known) - fewest]
-    at = fewest + int(np.argmax(gaps))
+    left = np.arange(fewest, number - fewest + 1)
+    inner = np.clip(known, *np.percentile(known, (CLIPPED, 100 - CLIPPED), method="nearest"))
+    sums = np.cumsum(inner)[left - 1]
+    at = int(left[np.argmax((sums - left * inner.mean()) ** 2 / (left * (number - left)))])
     low, high = known[:at], known[at:]
-    within = max(deviation(low), deviation(high))
-    if gaps.max() > max(GAP * within, np.log1p(tolerance)):
+    within = max(deviation(low), deviation(high)) * (1 + FEW / number)
+    if np.median(high) - np.median(low) > max(GAP * within, np.log1p(tolerance)):
         classes[np.nan_to_num(costs, nan=-np.inf) >= high[0]] = 1
     return classes
 
@@ -650,6 +678,7 @@ def slow_links(
         left = np.array(first) - ends
         known = left[np.isfinite(left)]
         limit = slow_limit(spread(known), len(known), alarms, 1 + tolerance)
+        limit = max(limit, limit_of_tail(known, alarms))
         for (pair, values), excess, end in zip(pairs.items(), left, ends, strict=True):
             if not excess > limit:
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ import pandas as pd
 
 from omb_py.analysis.conclusion import Conclusion, conclude
 from omb_py.analysis.failures import Failure
-from omb_py.analysis.gate.judging import TOLERANCE, HostCosts, Judgement, judge
+from omb_py.analysis.gate.judging import TOLERANCE, HostCosts, Judgement, Point, judge
 from omb_py.analysis.gate.points import HALVES, Record, points
 from omb_py.analysis.judging import check_part, rows_to_judge
 from omb_py.analysis.points import at_size, distinctions, group_ids, line_name, plain_values
@@ -189,7 +190,11 @@ def gate(
     results = results_of(source)
     right, wrong = rows_to_judge(results.rows)
     unknown = [*results.lost, *(one for run in results.runs for one in unfinished(results, run))]
+    if nameless := [*right.loc[right["host_names"].isna(), "file"].dropna().unique()]:
+        unknown.append(f"rows without a host in {first_of(nameless, 3)}: add --assume host_names=")
     records = [*records_of(value_column(right, statistic)), *records_of_pairs(results.pairs)]
+    names = results.rows["host_names"].dropna().unique()
+    hosts = [*hosts, *(host for one in names for host in one.split())]
     return gated(records, tolerance, groups, apart, hosts, tuple(wrong), unknown)
 
 
@@ -226,7 +231,8 @@ def gated(
     confirm: bool = False,
 ) -> Gated:
     """Return the verdicts from records, as `gate` does; ``confirm`` as in `judge`."""
-    found = judge(points(records), tolerance, groups, apart, confirm)
+    every = points(records)
+    found = judge(every, tolerance, groups, apart, confirm)
     measured = dict.fromkeys(host for one in records for host in one.hosts)
     known = dict.fromkeys([*hosts, *measured])
     return Gated(
@@ -234,10 +240,24 @@ def gated(
         found,
         absent or {},
         wrong=wrong,
-        unknown=tuple(unknown),
+        unknown=(*unknown, *lacking(every, absent or {})),
         notes=tuple(notes),
         measured=frozenset(measured),
     )
+
+
+def lacking(every: Iterable[Point], absent: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence on hosts without some points that most hosts have, and with no others."""
+    own: dict[str, set[str]] = defaultdict(set)
+    for one in every:
+        for place in np.flatnonzero(np.isfinite(one.costs).any(axis=1)):
+            own[one.hosts[place]].add(one.name)
+    numbers = Counter(name for names in own.values() for name in names)
+    usual = {name for name, number in numbers.items() if 2 * number > len(own)}
+    less = {host: sorted(usual - names) for host, names in own.items() if names < usual}
+    texts = [f"{host} ({first_of(names, 2)})" for host, names in less.items() if host not in absent]
+    if texts:
+        yield f"hosts without points that most hosts have: {first_of(texts, 3)}"
 
 
 def records_of(values: pd.DataFrame) -> Iterator[Record]:
@@ -245,8 +265,8 @@ def records_of(values: pd.DataFrame) -> Iterator[Record]:
     known = values[values["host_names"].notna()]
     if known.empty:
         return
-    lacking = {name: None for name in ("split", "group") if name not in known}
-    known = known.assign(**lacking)
+    empty = {"split": None, "group": None, "spread_low": np.nan, "spread_high": np.nan}
+    known = known.assign(**{name: none for name, none in empty.items() if name not in known})
     # both halves of a split are of one point, although one may be larger
     in_halves = (known["split"] == HALVES).fillna(False)
     counted = [name for name in ("ranks", "hosts") if name in known]

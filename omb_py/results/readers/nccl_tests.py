@@ -172,7 +172,9 @@ class NcclRun:
             "placement": "D",
         }
         if self.size:
-            row |= {"ranks": self.size, "hosts": len(set(self.ranks.values()))}
+            hosts = Counter(self.ranks.values())
+            row |= {"ranks": self.size, "hosts": len(hosts)}
+            self.said["hosts"] = " ".join(f"{host}:{ranks}" for host, ranks in hosts.items())
         row |= {name: value for name, value in self.settings.items() if name not in USUAL}
         unusual = [f"{n} {v}" for n, v in self.settings.items() if USUAL.get(n, v) != v]
         groups = len({group for group, _ in self.ranks})
