@@ -74,3 +74,13 @@ def test_gate_names_a_host_that_falls_silent_and_judges_others(
     assert (done.code, named) == (4, ["node5"]), done.out + done.err
     assert "node5  does not answer" in done.out
     assert "5 of 6 hosts fine" in done.out
+
+
+def test_gate_of_two_hosts_fails_their_pair_by_expected_values(
+    can_make_hosts: None, tmp_path: Path
+) -> None:
+    (tmp_path / "site.csv").write_text("benchmark,bytes,value,unit\nlatency,8,0.1,us\n")
+    with virtual_hosts(2) as hosts:
+        done, named = gate(hosts, tmp_path, "--expected", "site.csv", "--time", "8s")
+    assert (done.code, named) == (4, []), done.out + done.err
+    assert "which of the two cannot be told" in done.out
