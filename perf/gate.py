@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from omb_py.analysis.gate.judging import Judgement, Point, judge
+from omb_py.analysis.gate.judging import Judgement, judge
+from omb_py.analysis.gate.limits import Point
 
 NOISE, LAUNCHES, POINTS = 0.03, 0.02, 4
 Random = np.random.Generator

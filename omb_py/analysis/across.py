@@ -13,7 +13,7 @@ import pandas as pd
 
 from omb_py.algorithms import DEFAULT
 from omb_py.analysis.compare.side_by_side import compare
-from omb_py.analysis.hosts import excesses, several
+from omb_py.analysis.hosts import excesses
 from omb_py.analysis.points import (
     ALGORITHMS,
     TELLING,
@@ -22,6 +22,7 @@ from omb_py.analysis.points import (
     label,
     line_name,
     points_of,
+    several_hosts,
     sizes_of,
     without_implied,
 )
@@ -57,7 +58,7 @@ def sheets(
     if unknown := [name for name in columns if name not in rows]:
         raise no_column(unknown[0], rows.columns)
     rows = rows[rows["part"].isna()]
-    if "hosts" in columns and several(rows):
+    if "hosts" in columns and several_hosts(rows):
         columns = ["host_names" if name == "hosts" else name for name in columns]
         if "host_names" in columns and rows["host_names"].nunique() > MOST_HOSTS:
             rows, base = worst_hosts(rows, statistic), base or ALL_HOSTS

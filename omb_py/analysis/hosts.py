@@ -61,11 +61,6 @@ class Hosts:
     remarks: tuple[str, ...]
 
 
-def several(rows: pd.DataFrame) -> bool:
-    """Return whether rows are of several hosts, or sets of hosts."""
-    return bool(rows["host_names"].nunique() > 1)
-
-
 def slow_hosts(values: pd.DataFrame) -> Hosts:
     """Find the slow hosts of rows with values (`value_column`), as `gate.judging.judge` does."""
     known = values[values["host_names"].notna()]

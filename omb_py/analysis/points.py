@@ -95,6 +95,11 @@ def points_of(
     return points
 
 
+def several_hosts(rows: pd.DataFrame) -> bool:
+    """Return whether rows are of several hosts, or sets of hosts."""
+    return bool(rows["host_names"].nunique() > 1)
+
+
 def sizes_of(rows: pd.DataFrame) -> pd.Series:
     """Return message sizes in bytes as numbers that can be keys: -1 for none."""
     return rows["bytes"].astype("Float64").astype("float64").fillna(-1.0)

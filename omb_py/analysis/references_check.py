@@ -12,7 +12,6 @@ import pandas as pd
 
 from omb_py.analysis.conclusion import Conclusion, conclude
 from omb_py.analysis.failures import RESULTS_OF, Beyond, Failure
-from omb_py.analysis.hosts import several
 from omb_py.analysis.judging import check_part, rows_to_judge
 from omb_py.analysis.points import (
     TELLING,
@@ -24,6 +23,7 @@ from omb_py.analysis.points import (
     label,
     plain_values,
     points_of,
+    several_hosts,
 )
 from omb_py.analysis.references import ABOUT, LIMITS, POINT, PUBLISHED, from_csv, load, made
 from omb_py.analysis.table import Source, convert_types, results_of
@@ -202,7 +202,7 @@ def check(
     failing = frame.loc[frame["fails"], RESULTS_OF].dropna().unique()
     if len(failing):
         every = int(frame[RESULTS_OF].nunique())
-        of = "hosts" if several(rows) else "files"
+        of = "hosts" if several_hosts(rows) else "files"
         remarks.append(
             f"{len(failing)} of {every} {of} failed: {first_of([*failing], MAX_FAILING)}"
         )

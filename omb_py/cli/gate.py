@@ -32,7 +32,7 @@ from omb_py.core.mpi import launcher
 from omb_py.core.mpi.startup_timer import seconds_before
 from omb_py.core.text import files
 from omb_py.core.text.words import count, first_of
-from omb_py.measure import gate
+from omb_py.measure import gate, gate_turns
 from omb_py.measure.launch import launch
 from omb_py.options.option import Row
 from omb_py.options.parse import make_options
@@ -52,7 +52,7 @@ FORMATS = ("text", "markdown", "csv", "json", "prom")
 LAUNCHED = ("buffer", "binding", "devices", "gpu_aware", "staging", "interface", "backend")
 """Options of benchmarks that a launch has."""
 
-TIME, PARTNERS, TIMEOUT = 30.0, 8, 5.0
+TIME, PARTNERS, TIMEOUT = 30.0, 8, 10.0
 """Defaults: seconds of the whole gate, partners of each host, seconds to answer."""
 
 JUDGING = 20.0
@@ -321,7 +321,7 @@ def measure(
 
                 with launched.working("reading expected values"):
                     references.load(request.expected)  # wrong ones are refused before measuring
-        nodes = gate.nodes_of(job)
+        nodes = gate_turns.nodes_of(job)
         before = seconds_before(time.perf_counter(), 0.0) or time.perf_counter() - BEGAN
         end = time.monotonic() + max(0.0, FOR_OUTPUT * seconds - before)
         results = gate.open_results(launched, options)
@@ -360,13 +360,13 @@ def records_of(measured: Sequence[Measured], hosts: Sequence[str]) -> list[Recor
     from omb_py.core.text.units import size_text
 
     found = []
-    sizes = {one.row["ranks"] for one in measured if one.row.get("split") == gate.NODE}
+    sizes = {one.row["ranks"] for one in measured if one.row.get("split") == gate_turns.NODE}
     for one in measured:
         row, split = one.row, one.row.get("split") or ""
         value = row.get("sample_p50_us") or row.get("latency_us") or math.nan
         if value > 0:
             name = f"{row['benchmark']} {size_text(row['bytes'])}{WHERE.get(split, '')}"
-            if split == gate.NODE and len(sizes) > 1:
+            if split == gate_turns.NODE and len(sizes) > 1:
                 name += f", {count(row['ranks'], 'rank')}"
             names = tuple(hosts[node] for node in one.nodes)
             fastest = math.log(row.get("sample_min_us") or math.nan)

@@ -19,26 +19,35 @@ from omb_py.benchmarks import Benchmark, Defaults, find_benchmark
 from omb_py.bindings import BINDINGS, Binding
 from omb_py.core.dataclass import dataclass, field, replace
 from omb_py.core.errors import OmbError, SharedError, UnsupportedError
-from omb_py.core.job import Job, first_ranks
+from omb_py.core.job import Job
 from omb_py.core.job.groups import ranks_text
 from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
 from omb_py.core.text.words import count
 from omb_py.measure import devices
 from omb_py.measure.benchmark import OneBinding
-from omb_py.measure.conditions import examine, largest_cache
+from omb_py.measure.conditions import examine
+from omb_py.measure.gate_turns import (
+    HALVES,
+    LARGE,
+    NODE,
+    PAIRS,
+    SMALL,
+    Case,
+    Nodes,
+    Stage,
+    copied_size,
+    halves,
+    stages,
+)
 from omb_py.measure.groups import row_of
 from omb_py.measure.launch import Launch
 from omb_py.measure.measurement import Measurement
-from omb_py.measure.pairs import tournament
 from omb_py.measure.writers import start_writers
 from omb_py.results.columns import Row, new_run
 from omb_py.results.destinations import file_writer
 from omb_py.results.metadata import COMPLETE, TURN, hosts_of_nodes
 from omb_py.results.writer import Collector, Writer
-
-SMALL, LARGE = 8, 16 << 20
-"""The two message sizes by default, in bytes."""
 
 PROBE = 64 << 10
 """Bytes of a message by which the large size is chosen."""
@@ -46,21 +55,12 @@ PROBE = 64 << 10
 LARGE_SECONDS = 0.01
 """Seconds of a large message between two typical nodes at most, by their fastest iteration."""
 
-COPIED = 512 << 20
-"""Bytes that a copy has at most."""
-
 EACH_RANK = 8
 """Ranks of a node up to which all of them measure in pairs, as one of each device; of more, the
 first one."""
 
-PARTNERS = 8
-"""Partners of each node at most, before any is suspected."""
-
 REPEATS = 3
 """Turns that measure again what is suspected."""
-
-NODE_TURNS = 3
-"""Turns of each node by itself."""
 
 SHARE = 0.4
 """Part of the time for iterations, of which each case gets the same; turns cost time, too."""
@@ -71,28 +71,10 @@ RESERVE = 0.35
 SHORTEST, LONGEST = 0.005, 0.3
 """Seconds of one case's iterations."""
 
-PATIENCE = 10.0
-"""Seconds that a rank may take to answer, by default."""
-
 PAUSE, LONGEST_PAUSE = 0.0002, 0.02
 """Seconds between two looks for texts, first and at most."""
 
-NODE, PAIRS, HALVES, ALL = "node", "pairs", "halves", ""
-"""What a turn divides hosts into, as the column ``split`` has it: single ones, pairs, halves, or
-nothing at all."""
-
 COUNTS = Defaults(2_000, 10, 50, 0, smallest=SMALL, largest=LARGE)
-
-Nodes: TypeAlias = tuple[tuple[int, ...], ...]
-"""The ranks of each node."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """A benchmark and the size of its messages."""
-
-    benchmark: str
-    size: int
 
 
 @dataclass(frozen=True)
@@ -288,79 +270,6 @@ def for_gate(benchmark: Benchmark) -> Benchmark:
     return replace(benchmark, defaults=COUNTS)
 
 
-def copied_size(ranks: int) -> int:
-    """Return the bytes of a rank's copy that all ranks of a node together make beyond caches."""
-    cache = largest_cache() or 0
-    return min(COPIED, max(LARGE, 2 * cache // ranks))
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Turns of one kind: a name, its cases, and the groups of nodes of each turn."""
-
-    split: str
-    cases: tuple[Case, ...]
-    turns: tuple[tuple[tuple[int, ...], ...], ...]
-
-    @property
-    def words(self) -> str:
-        """The stage in words."""
-        return {
-            NODE: "each node by itself",
-            PAIRS: "pairs of nodes",
-            HALVES: "halves of all nodes",
-            ALL: "all nodes together",
-        }[self.split]
-
-
-def halves(order: Sequence[int]) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Yield splits of nodes, in an ``order``, into halves of one size.
-
-    Nodes that were together in all splits before are divided evenly, so that at the end two nodes
-    are in different halves of one split at least: all halves of a node name it. Of an odd number of
-    nodes a split leaves one out, each another one.
-
-    >>> [*halves(range(4))]
-    [((0, 2), (1, 3)), ((0, 1), (2, 3))]
-    """
-    groups = [[*order]]
-    while max(map(len, groups)) > 1:
-        sides: tuple[list[int], list[int]] = ([], [])
-        divided, larger = [], 0
-        for group in groups:
-            parts = group[larger::2], group[1 - larger :: 2]
-            larger ^= len(group) % 2
-            divided += [part for part in parts if part]
-            for side, part in zip(sides, parts, strict=True):
-                side += part
-        if len(sides[0]) != len(sides[1]):
-            longer = max(sides, key=len)
-            longer.pop(len(groups) % len(longer))
-        yield tuple(sorted(sides[0])), tuple(sorted(sides[1]))
-        groups = divided
-
-
-def stages(nodes: Nodes, sizes: Sequence[int], copied: int, partners: int) -> list[Stage]:
-    """Return the stages of a gate: each node by itself, pairs, halves, all."""
-    number = len(nodes)
-    several = max(map(len, nodes)) > 1
-    network = tuple(Case("latency", size) for size in sizes)
-    together = tuple(Case("allreduce", size) for size in sizes)
-    local = (Case("pack", copied), *(together if several else ()))
-    made = [Stage(NODE, local, (tuple((node,) for node in range(number)),) * NODE_TURNS)]
-    if number > 1:
-        rounds = tournament(number)
-        limit = min(len(rounds), partners)
-        spread = [rounds[index * len(rounds) // limit] for index in range(limit)]
-        spread *= 2 if limit <= NODE_TURNS else 1  # pairs of few nodes do not show their noise
-        made.append(Stage(PAIRS, network, tuple(map(tuple, spread))))
-    if number >= 4:
-        made.append(Stage(HALVES, together, tuple(halves(range(number)))))
-    if number > 1:
-        made.append(Stage(ALL, together, ((tuple(range(number)),),)))
-    return made
-
-
 class Gate(Team):
     """Rank 0 of a gate, which leads the others."""
 
@@ -432,8 +341,8 @@ class Gate(Team):
         if own is not None:
             self.take_part(own)
         rows: list[Measured] = []
-        expected = len(cases) * seconds + 2 * self.patience
-        end = time.monotonic() + expected
+        # ranks that miss others in their group say so after their own patience
+        end = time.monotonic() + 3 * len(cases) * seconds + 1.5 * self.patience
         while sent:
             found = self.hear(
                 lambda _, what: what.get("turn") == self.turn and "group" in what,
@@ -615,15 +524,6 @@ def pairs_among(nodes: Sequence[int]) -> list[tuple[int, int]]:
     return [*zip(nodes[::2], nodes[1::2], strict=False)]
 
 
-def nodes_of(job: Job) -> Nodes:
-    """Return the ranks of each node, in the order of their first ranks; collective."""
-    first = first_ranks(job)
-    return tuple(
-        tuple(rank for rank in range(job.ranks) if first[rank] == one)
-        for one in dict.fromkeys(first)
-    )
-
-
 class KeptResults:
     """The file of what a gate measures, and the hosts of its nodes; on rank 0."""
 
@@ -667,10 +567,12 @@ def open_results(launch: Launch, options: Options) -> KeptResults:
     run, facts = new_run(), Collector()
 
     def opened() -> list[Writer[Any]]:
-        return [
-            facts,
-            *([file_writer(options.output, Row, options.force)] if options.output else []),
-        ]
+        if options.output is None:
+            return [facts]
+        try:
+            return [facts, file_writer(options.output, Row, options.force)]
+        except OmbError as error:
+            raise type(error)(str(error).replace("--output", "--results")) from error
 
     wanted = replace(options, format="csv")  # all metadata
     writers = start_writers(launch, wanted, run, examined.nodes, opened, (), examined.metadata)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from omb_py.analysis.gate.verdicts import gate
 from omb_py.analysis.table import of_rows
 from omb_py.core.job.groups import ranks_text
-from omb_py.measure.gate import halves
+from omb_py.measure.gate_turns import halves
 
 HOSTS = [f"node{number:02}" for number in range(12)]
 RUN = {"run": {"omb_py": "1", "hosts": " ".join(f"{host}:1" for host in HOSTS), "ranks": "12"}}

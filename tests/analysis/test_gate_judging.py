@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from omb_py.analysis.gate.judging import Judgement, Point, judge
+from omb_py.analysis.gate.judging import Judgement, judge
+from omb_py.analysis.gate.limits import Point
 from omb_py.analysis.gate.points import Record, points
 
 HOSTS = tuple(f"n{number}" for number in range(1, 13))

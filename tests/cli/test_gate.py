@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.measure.gate import halves
+from omb_py.measure.gate_turns import halves
 from tests.analysis.test_hosts import fleet
 from tests.conftest import Finished, Run
 

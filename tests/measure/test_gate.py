@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from omb_py.measure.gate import HALVES, NODE, NODE_TURNS, PAIRS, halves, stages
+from omb_py.measure.gate_turns import HALVES, NODE, NODE_TURNS, PAIRS, halves, stages
 
 
 @pytest.mark.parametrize("nodes", [2, 4, 5, 12, 33, 1000])

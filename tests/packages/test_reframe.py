@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from omb_py.cli.programs import command as programs
-from omb_py.measure.gate import copied_size
+from omb_py.measure.gate_turns import copied_size
 from tests import ROOT
 from tests.conftest import ENVIRONMENT, MPIEXEC, own_temporary_folder
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omb_py.measure.gate import copied_size
+from omb_py.measure.gate_turns import copied_size
 from tests import ROOT
 from tests.conftest import BIN, ENVIRONMENT, run
 from tests.schedulers import slurm_cluster

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from omb_py.analysis.gate.judging import Point
+from omb_py.analysis.gate.limits import Point
 from omb_py.core.dataclass import dataclass, replace
 
 HALVES = "halves"

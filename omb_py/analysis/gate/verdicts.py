@@ -14,7 +14,8 @@ import pandas as pd
 
 from omb_py.analysis.conclusion import Conclusion, conclude
 from omb_py.analysis.failures import Failure
-from omb_py.analysis.gate.judging import TOLERANCE, HostCosts, Judgement, Point, judge
+from omb_py.analysis.gate.judging import TOLERANCE, Judgement, judge
+from omb_py.analysis.gate.limits import HostCosts, Point
 from omb_py.analysis.gate.points import HALVES, Record, points
 from omb_py.analysis.judging import check_part, rows_to_judge
 from omb_py.analysis.points import at_size, distinctions, group_ids, line_name, plain_values

@@ -26,7 +26,16 @@ from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.hosts import host_charts
 from omb_py.analysis.charts.spec import STYLE, Chart
 from omb_py.analysis.pairs.findings import verdicts
-from omb_py.analysis.points import SERIES, at_size, cells, distinctions, group_ids, label, points_of
+from omb_py.analysis.points import (
+    SERIES,
+    at_size,
+    cells,
+    distinctions,
+    group_ids,
+    label,
+    points_of,
+    several_hosts,
+)
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.table import Source, results_of
 from omb_py.analysis.values import ENDS, measured, spoilt, value_column
@@ -94,7 +103,7 @@ def report(
     if expected is not None:  # a wrong name is found before the figures are drawn
         checked = references_check.check(results.rows, expected, system, statistic=statistic)
     drawn = list(charts(results, Request(statistic=statistic)).values()) if numbers else []
-    if hosts.several(results.rows):
+    if several_hosts(results.rows):
         drawn[:0] = host_charts(results, results.rows, statistic)
     rows = pd.concat([table[NAMES] for table in (results.rows, results.overhead, results.pairs)])
     odd = anomalies.anomalies(values, results.runs, results.rows)
@@ -109,7 +118,7 @@ def report(
         words = ". ".join([said, *checked.remarks])
         parts.append(Section("Expected values", f"{words}.", [references_check.sheet(checked)]))
         lead.insert(0, said)
-    if hosts.several(results.rows):
+    if several_hosts(results.rows):
         words = "".join(f"{text}. " for text in slow.remarks)
         parts.append(Section("Who is slow", words, list(hosts.sheets(slow))))
         lead[:0] = [hosts.summary(slow)]
@@ -234,7 +243,7 @@ def best_lines(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
     unit = str(frame["unit"].iloc[0])
     lower = is_time(unit)
     frame = at_nearest_size(frame[frame["unit"] == unit], size or (SMALL if lower else LARGE))
-    of_hosts = "host" if hosts.several(frame) else "run"
+    of_hosts = "host" if several_hosts(frame) else "run"
     frame = points_of(frame, [*(column for column in SERIES if column in frame), "bytes"])
     # no others than points of one experiment can be ranked: most lines, then most ranks
     groups = [part for _, part in frame.groupby(group_ids(frame[name] for name in EXPERIMENT))]

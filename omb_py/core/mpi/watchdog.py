@@ -157,7 +157,8 @@ def _end_rank(process: int, rank: int, what: str, last_words: Sequence[str] = ()
         text = f"omb-py: rank {rank}: {what}; a rank did not arrive, hangs or is slow: {remedy}\n"
         with contextlib.suppress(OSError):  # what passes it on may have been killed
             os.write(2, text.encode())
-    if last_words:
+    if last_words and os.getppid() == process:
+        os.kill(process, signal.SIGSTOP)  # else it may go on, and say something else
         _run(last_words)
     launcher = None if outlived else launcher_process()
     if outlived:
@@ -170,20 +171,14 @@ def _end_rank(process: int, rank: int, what: str, last_words: Sequence[str] = ()
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run a command as a program of its own, outside of the job."""
+    """Run a command, outside of the job, for `LAST_WORDS_SECONDS` at most."""
     marks = ("PMI", "OMPI_COMM", "PRTE", "SLURM_PROCID", "RANK", "WORLD_SIZE", "LOCAL_RANK")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(marks)}
     with contextlib.suppress(OSError):
-        process = os.posix_spawn(command[0], [*command], environment)
-        _open_or_wait(process)
-
-
-def _open_or_wait(process: int) -> None:
-    """Wait for a process for `LAST_WORDS_SECONDS`."""
-    descriptor = _open(process)
-    if descriptor is not None:
-        select.select([descriptor], [], [], LAST_WORDS_SECONDS)
-        os.close(descriptor)
+        descriptor = _open(os.posix_spawn(command[0], [*command], environment))
+        if descriptor is not None:
+            select.select([descriptor], [], [], LAST_WORDS_SECONDS)
+            os.close(descriptor)
 
 
 def _wait_for_launcher(process: int, timeout: float) -> None:

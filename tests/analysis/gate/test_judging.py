@@ -14,7 +14,7 @@ from omb_py.analysis.conclusion import FAILED, PASSED, UNDECIDED
 from omb_py.analysis.gate.judging import judge
 from omb_py.analysis.gate.points import Record
 from omb_py.analysis.gate.verdicts import gated
-from omb_py.measure import gate
+from omb_py.measure import gate_turns
 from perf.gate import fleet, named
 
 Factors = Mapping[str, float]
@@ -68,7 +68,7 @@ def pairs(
 
 def halves(names: Sequence[str], slow: Factors) -> Iterator[Record]:
     """Halves of all hosts, each as slow as its slowest host."""
-    for sides in gate.halves(range(len(names))):
+    for sides in gate_turns.halves(range(len(names))):
         for side in sides:
             own = [names[place] for place in side]
             cost = math.log(max(slow.get(one, 1.0) for one in own)) + noise(own)

@@ -7,7 +7,7 @@ from typing import Any
 
 from omb_py.core.dataclass import replace
 from omb_py.core.options import Options
-from omb_py.measure import gate
+from omb_py.measure import gate, gate_turns
 from omb_py.measure.launch import launch
 
 SMALL = 8
@@ -28,7 +28,7 @@ def main() -> None:
     options = replace(Options(), binding="torch")
     with launch("gate", options) as launched:
         job = launched.job
-        nodes = gate.nodes_of(job)
+        nodes = gate_turns.nodes_of(job)
         if job.rank:
             gate.Team(launched, options, 30).follow()
             return
