@@ -39,9 +39,9 @@ Keep = Callable[[Sequence[str]], int]
 class Link:
     """What happens to a packet that a host sends: seconds of delay, and a share that is lost.
 
-    Between the two hosts of ``slow``, which count from 1, or between its only one and all others,
-    it takes ``slow_delay`` more. ``rate`` limits what a card sends, and what it gets, in bits per
-    second; ``slow_rates`` by `tc tbf` what some hosts send and get, by their numbers.
+    Between the two hosts of ``slow``, which count from 1, or between its only one, or three and
+    more, and all others, it takes ``slow_delay`` more. ``rate`` limits what a card sends, and what
+    it gets, in bits per second; ``slow_rates`` by `tc tbf` what some hosts do, by their numbers.
     """
 
     delay: float = 0.0

@@ -2,9 +2,9 @@
 
 Each host's network card is a TAP device made here; what a host sends waits for the delay and then
 goes to the host with the destination's address, or to all. Between the hosts A and B, which count
-from 1, it waits longer, or between A and all others if there is no B. A card sends, and gets, RATE
-bits per second, 0 for as many as there are.
-Usage: relay.py HOSTS SECONDS LOST RATE [SECONDS A [B]]
+from 1, it waits longer; with one host, or three and more, between these and all others. A card
+sends, and gets, RATE bits per second, 0 for as many as there are.
+Usage: relay.py HOSTS SECONDS LOST RATE [SECONDS A [B …]]
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def forward(
 ) -> None:
     """Carry frames between the devices until the input ends; ``lost`` is a share of all frames.
 
-    Frames between the two ``slow`` devices, or with the only one, take ``slow_delay`` more. One
+    Frames between the two ``slow`` devices take ``slow_delay`` more, or those between one, or three
+    and more, and all others. One
     after the other, they leave their device, and then enter another, at ``rate`` bits per second,
     unless that is 0.
     """
@@ -70,7 +71,8 @@ def forward(
                     first = sends_until[device] - seconds
                     gets_until[receiver] = max(first, gets_until.get(receiver, 0.0)) + seconds
                     due = gets_until[receiver]
-                far = bool(slow) and slow <= {device, receiver}
+                ends = slow & {device, receiver}
+                far = len(ends) == 2 if len(slow) == 2 else len(ends) == 1
                 due += delay + (slow_delay if far else 0.0)
                 heapq.heappush(waiting, (due, arrived, device, frame))
         while waiting and waiting[0][0] <= time.monotonic():

@@ -43,6 +43,26 @@ def test_gate_names_the_slow_host_and_no_other(
     assert (named, done.code in codes) == (drained, True), done.out + done.err
 
 
+def test_gate_says_what_slow_hosts_share(can_make_hosts: None, tmp_path: Path) -> None:
+    (tmp_path / "racks").write_text("".join(f"node{n} rack{n > 9:d}\n" for n in range(1, 13)))
+    with virtual_hosts(HOSTS, Link(delay=5e-4, slow=(10, 11, 12), slow_delay=5e-3)) as hosts:
+        done, named = gate(hosts, tmp_path, "--sizes", "8", "--groups", "racks")
+    assert (done.code, named) == (4, ["node10", "node11", "node12"]), done.out + done.err
+    assert "group rack1: 3 of its 3 hosts are slow" in done.out
+    assert "what they share is slow, as a switch" in done.out
+
+
+def test_gate_of_two_ranks_a_host_names_a_slow_link_and_no_host(
+    can_make_hosts: None, tmp_path: Path
+) -> None:
+    with virtual_hosts(5, Link(delay=5e-4, slow=(2, 5), slow_delay=2e-2)) as hosts:
+        words = ("gate", "--time", "20s", "--sizes", "8", "--drain", "drain")
+        done = job(hosts, 10, 2, *words, folder=tmp_path, timeout=100)
+    assert (done.code, (tmp_path / "drain").read_text()) == (4, ""), done.out + done.err
+    assert "FAIL: node2 - node5  latency 8 B in pairs" in done.out
+    assert "which of the two ends cannot be told" in done.out
+
+
 def freeze(host: Host, folder: Path) -> None:
     """Stop the processes of a host once its job has measured a turn."""
     end = time.monotonic() + 60
