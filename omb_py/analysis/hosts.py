@@ -10,7 +10,7 @@ import pandas as pd
 
 from omb_py.analysis.gate.judging import judge
 from omb_py.analysis.gate.points import points
-from omb_py.analysis.gate.verdicts import records_of
+from omb_py.analysis.gate.records import records_of
 from omb_py.analysis.points import group_ids
 from omb_py.analysis.values import value_column
 from omb_py.analysis.verdict import factor

@@ -264,7 +264,7 @@ def with_doubts(judged: Gated, results: Any, request: Request) -> Gated:
 def conclude(judged: Gated, request: Request) -> int:
     """Write the verdicts, and return the exit code."""
     from omb_py.analysis.conclusion import facts
-    from omb_py.analysis.gate import verdicts
+    from omb_py.analysis.gate import output
     from omb_py.core.text import tables
 
     to = request.to
@@ -273,11 +273,11 @@ def conclude(judged: Gated, request: Request) -> int:
         names = dict.fromkeys(host.partition("#")[0] for host in judged.drained)
         files.write(request.drain, "".join(f"{name}\n" for name in names))
     if to.format == "prom":
-        tables.write_content(to, verdicts.prometheus(judged))
+        tables.write_content(to, output.prometheus(judged))
     else:
-        sheets = verdicts.sheets(judged)
+        sheets = output.sheets(judged)
         if to.format == "markdown":
-            sheets.append(verdicts.host_sheet(judged))
+            sheets.append(output.host_sheet(judged))
         more = {"hosts": list(judged.hosts), "drain": list(judged.drained)}
         said = more | facts(conclusion, judged.lines(), judged.remarks)
         tables.write(to, sheets, judged.table(), judged.remarks, said)
@@ -356,7 +356,7 @@ def judging(request: Request) -> list[str]:
 def records_of(measured: Sequence[Measured], hosts: Sequence[str]) -> list[Record]:
     """Return records of what a gate measured on nodes, which are the ``hosts`` of their number."""
     from omb_py.analysis.gate.points import Record
-    from omb_py.analysis.gate.verdicts import WHERE
+    from omb_py.analysis.gate.records import WHERE
     from omb_py.core.text.units import size_text
 
     found = []

@@ -59,7 +59,7 @@ def test_host_without_turn_that_measured_again_is_only_suspected() -> None:
 def test_halves_of_unlike_numbers_of_ranks_in_a_file_are_one_point() -> None:
     import pandas as pd
 
-    from omb_py.analysis.gate.verdicts import records_of
+    from omb_py.analysis.gate.records import records_of
 
     rows = [
         {"benchmark": "allreduce", "bytes": 8, "ranks": len(hosts.split()), "split": "halves"}

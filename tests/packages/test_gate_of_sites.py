@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from omb_py.analysis.gate import verdicts
+from omb_py.analysis.gate import output, verdicts
 from omb_py.analysis.gate.points import Record
 from tests import ROOT
 
@@ -116,7 +116,7 @@ def test_metrics_are_those_of_a_textfile_collector() -> None:
         for turn in noise
         for host, value in enumerate(turn)
     ]
-    text = verdicts.prometheus(verdicts.gated(records))
+    text = output.prometheus(verdicts.gated(records))
     lines = text.splitlines()
     assert text.endswith("# EOF\n")
     names, samples = [], {}
