@@ -46,7 +46,8 @@ TABLE = (
      "bytes of a message that travel: fewer than `bytes` with gaps in the layout or unequal parts"),
     ("ranks", "bop", "int", "", "experiment",
      "ranks of the job, with `--split` of the group, of `omb-py run` those that measured"),
-    ("hosts", "l", "int", "", "experiment", "number of hosts of the ranks"),
+    ("hosts", "l", "int", "", "experiment",
+     "number of hosts of the ranks, or of those of the `group`"),
     ("dtype", "b", "str", "", "detail", "NumPy's name of the element type"),
     ("mpi_type", "bop", "str", "", "experiment",
      "MPI's name of the element type; of `elements` that the library lacks, of the type that it "
@@ -81,8 +82,9 @@ TABLE = (
     ("nodes", "b", "int", "", "experiment",
      "nodes of a congestion benchmark, or of `--p2p-algorithm hierarchical`"),
     ("split", "bo", "str", "", "experiment",
-     "`--split` ([groups](pairs.md#groups-of-ranks)); empty without. Of `omb-py overhead`: the "
-     "name of the difference of the two bindings; empty for the comparison of each with the first"),
+     "`--split` ([groups](pairs.md#groups-of-ranks)), of [`omb-py gate`](accept.md) `node`, "
+     "`pairs` or `halves`; empty without. Of `omb-py overhead`: the name of the difference of the "
+     "two bindings; empty for the comparison of each with the first"),
     ("file_sync", "b", "bool", "", "experiment",
      "whether a sync follows each write to a file, inside the time "
      "([definition](definitions.md#files)); empty for other benchmarks"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -54,9 +54,15 @@ def row(run: str, split: str, benchmark: str, group: str, time: float, data: str
     return f"{run},{benchmark},8,{ranks},numpy,native,H,{split},{group},{data},{time}\n"
 
 
-def job(path: Path, slow: Mapping[int, float], turn: str = "", data: str = "") -> Path:
+def job(
+    path: Path,
+    slow: Mapping[int, float],
+    turn: str = "",
+    data: str = "",
+    names: Sequence[str] = HOSTS,
+) -> Path:
     """A file of a gate: ranks by themselves, in pairs, in halves, together; some are slower."""
-    text = HEAD.format(run=path.stem, hosts=" ".join(f"{one}:1" for one in HOSTS), turn=turn)
+    text = HEAD.format(run=path.stem, hosts=" ".join(f"{one}:1" for one in names), turn=turn)
     for number in range(3):
         for rank in range(4):
             time = 10 * slow.get(rank, 1.0) * (1 + (rank + number) % 3 / 100)
@@ -79,6 +85,14 @@ def verdict(done: Finished, code: int, *words: str) -> None:
     assert done.code == code, done.out + done.err
     said = done.out + done.err
     assert [one for one in words if one not in said] == [], said
+
+
+def test_gate_tells_two_hosts_of_one_name_apart_and_drains_it(
+    in_process: Run, tmp_path: Path
+) -> None:
+    same = job(tmp_path / "same.csv", {2: 2.0}, names=("a", "b", "a", "d"))
+    verdict(in_process("gate", str(same), "--drain", "bad"), 4, "FAIL: a#2  ", "3 of 4 hosts fine")
+    assert (tmp_path / "bad").read_text() == "a\n"
 
 
 @pytest.mark.parametrize("number", [16, 2000])
