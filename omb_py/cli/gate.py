@@ -163,8 +163,6 @@ def command(
         for name in ("pandas", "scipy"):  # missing ones are found before anything is measured
             if find_spec(name) is None:
                 raise ModuleNotFoundError(name=name)
-        if launcher.rank() in (0, None):  # before the time for measuring is known
-            import omb_py.analysis.gate.verdicts  # noqa: F401
     if apart and groups is None:
         raise UsageError("--apart is about --groups: name their file")
     request = Request(
@@ -300,6 +298,8 @@ def measure(
         "--sizes": (sizes,),
         "--partners": (partners,),
     }
+    if launcher.rank() in (0, None):  # before the time for measuring is known
+        import omb_py.analysis.gate.verdicts  # noqa: F401
     with ExitStack() as at_end:
         if options.output is None and launcher.rank() in (0, None):
             folder = at_end.enter_context(tempfile.TemporaryDirectory(prefix="omb-py-gate-"))
