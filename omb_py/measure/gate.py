@@ -20,7 +20,7 @@ from omb_py.bindings import BINDINGS, Binding
 from omb_py.core.dataclass import dataclass, field, replace
 from omb_py.core.errors import OmbError, SharedError, UnsupportedError
 from omb_py.core.job import Job
-from omb_py.core.job.groups import ranks_text
+from omb_py.core.job.groups import parse_ranks, ranks_text
 from omb_py.core.mpi import launcher
 from omb_py.core.options import Options
 from omb_py.core.text.words import count
@@ -137,7 +137,6 @@ class Team:
         self.job: Job = launch.job
         self.mail = self.job.mailbox()
         self._unread: list[tuple[int, dict[str, Any]]] = []
-        self._rows: list[Row] = []
         self._benchmarks = {one: for_gate(find_benchmark(one)) for one in BENCHMARKS}
         # torch connects all ranks before any group of them
         binding: Binding = BINDINGS.load(options.binding)(self.job.communicator, options)
@@ -182,15 +181,16 @@ class Team:
 
     def take_part(self, task: Mapping[str, Any]) -> None:
         """Measure in a group of one turn, and tell rank 0 what came of it."""
-        ranks, turn = task["ranks"], task["turn"]
+        group, turn = task["group"], task["turn"]
+        ranks = parse_ranks(group)
         first = ranks[0]
         absent = self.meet(ranks, turn)
         if absent:
             if self.job.rank == first or absent == [first]:
-                self.tell(0, turn=turn, group=ranks, absent=absent)
+                self.tell(0, turn=turn, of=group, absent=absent)
             return
         cases = [Case(*one) for one in task["cases"]]
-        self.launch.progress(f"measuring {cases[0].benchmark} on ranks {ranks_text(ranks)}")
+        self.launch.progress(f"measuring {cases[0].benchmark} on ranks {group}")
         error = ""
         lacking: dict[str, str] = {}
         try:
@@ -199,7 +199,7 @@ class Team:
             rows, error = [], str(failure)
         if self.job.rank == first:
             found = {"rows": [vars(row) for row in rows], "error": error, "lacking": lacking}
-            self.tell(0, turn=turn, group=ranks, **found)
+            self.tell(0, turn=turn, of=group, **found)
 
     def meet(self, ranks: Sequence[int], turn: int) -> list[int]:
         """Return the ranks of a group that do not answer, or its first one if that does not."""
@@ -322,7 +322,7 @@ class Gate(Team):
         self.turn += 1
         if keep is not None:
             keep.begin(self.turn, stage.split)
-        sent: dict[tuple[int, ...], tuple[int, ...]] = {}
+        sent: dict[str, tuple[int, ...]] = {}
         own: dict[str, Any] | None = None
         known = [one for one in stage.cases if one.benchmark not in self.all.lacking]
         cases = [(one.benchmark, one.size) for one in known]
@@ -330,8 +330,9 @@ class Gate(Team):
             return
         for group in self.alive(groups):
             for ranks in self.ranks_of(stage, group):
-                sent[tuple(ranks)] = tuple(group)
-                task: dict[str, Any] = {"do": "measure", "turn": self.turn, "ranks": ranks}
+                name = ranks_text(ranks)  # short, since each of its ranks is sent it
+                sent[name] = tuple(group)
+                task: dict[str, Any] = {"do": "measure", "turn": self.turn, "group": name}
                 task |= {"cases": cases, "seconds": seconds}
                 for rank in ranks:
                     if rank == self.job.rank:
@@ -345,25 +346,24 @@ class Gate(Team):
         end = time.monotonic() + 3 * len(cases) * seconds + 1.5 * self.patience
         while sent:
             found = self.hear(
-                lambda _, what: what.get("turn") == self.turn and "group" in what,
+                lambda _, what: what.get("turn") == self.turn and "of" in what,
                 end - time.monotonic(),
             )
             if found is None:
                 break
             what = found[1]
-            nodes = sent.pop(tuple(what["group"]), None)
+            nodes = sent.pop(what["of"], None)
             if nodes is None:
                 continue
             if "absent" in what:
                 self.lose(what["absent"])
             elif what["error"]:
-                names = ranks_text(what["group"])
-                self.all.failed.append(f"{stage.words}, ranks {names}: {what['error']}")
+                self.all.failed.append(f"{stage.words}, ranks {what['of']}: {what['error']}")
             else:
                 rows += [Measured(row, nodes, self.turn, again) for row in what["rows"]]
                 self.all.lacking.update(what["lacking"])
         for silent, members in sent.items():
-            self.silent(stage, silent, members)
+            self.silent(stage, parse_ranks(silent), members)
         for one in rows:
             one.row["split"] = stage.split or None
         self.all.measured.extend(rows)

@@ -20,14 +20,16 @@ def sheets(found: Gated) -> list[Sheet]:
         known = np.isfinite(one.excess)
         ordered = np.argsort(-np.where(known, one.excess, -np.inf))
         worst = int(ordered[0])
-        limit = float(np.exp(min(700.0, float(np.median(one.limits[known])))))
-        known_limit = bool(one.judged.any())
+        limit = float(np.median(one.limits[known]))
+        named_from = "-" if np.isinf(limit) else "too noisy"
+        if one.judged.any():
+            named_from = f"{np.exp(limit):.2f}"
         rows.append(
             (
                 one.point.name,
                 str(int(known.sum())),
                 f"{one.point.hosts[worst]} {math.exp(float(one.excess[worst])):.2f}",
-                f"{limit:.2f}" if known_limit else "too noisy",
+                named_from,
             )
         )
     title = f"Gate: {count(len(found.hosts), 'host')}"

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.001
 """Time between two looks of a rank that waits for others with the same error."""
 
+FEW_SENT = 64
+"""Texts on their way, at least, before a mailbox looks which have arrived."""
+
 TAGS = 32768
 """Numbers of tags that MPI guarantees (MPI_TAG_UB is at least 32767)."""
 
@@ -172,10 +175,13 @@ class MPIMailbox(Mailbox):
         self._comm: Any = comm
         self._mpi = MPI
         self._sent: list[tuple[Any, bytes]] = []
+        self._most = FEW_SENT
 
     @unrecorded()
     def send(self, rank: int, text: str) -> None:
-        self._sent = [one for one in self._sent if not one[0].Test()]
+        if len(self._sent) >= self._most:  # not at each of thousands
+            self._sent = [one for one in self._sent if not one[0].Test()]
+            self._most = max(FEW_SENT, 2 * len(self._sent))
         data = text.encode(errors=ESCAPED)
         request = self._comm.Isend([data, len(data), self._mpi.BYTE], rank, 0)
         self._sent.append((request, data))
