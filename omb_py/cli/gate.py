@@ -391,10 +391,10 @@ def suspects(hosts: Sequence[str], request: Request, measured: Sequence[Measured
     sharing: list[int] = []
     for one in found.costs:
         kind = "halves" if one.point.halves else "alone" if one.point.partners is None else "paired"
-        sets[kind] |= {number[one.point.hosts[place]] for place in np.flatnonzero(one.slow)}
-        if kind == "paired":
-            places = np.flatnonzero(one.slow | (one.classes == 1))
-            sharing += [number[one.point.hosts[place]] for place in places]
+        places = np.flatnonzero(one.slow | ((one.classes == 1) & (kind == "paired")))
+        nodes = [number[one.point.hosts[place]] for place in places]
+        sets[kind] |= {*nodes}
+        sharing += nodes if kind == "paired" else ()
     links = dict.fromkeys((number[one.hosts[0]], number[one.hosts[1]]) for one in found.links)
     return Suspects(
         **{kind: frozenset(members) for kind, members in sets.items()},

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from omb_py.analysis.gate.limits import HostCosts, typical_costs
+from omb_py.analysis.gate.limits import HostCosts, Numbers, typical_costs
 from omb_py.core.dataclass import dataclass, replace
 
 
@@ -58,30 +59,44 @@ def slow_host(one: HostCosts, place: int) -> Slow:
     """Return a host that is beyond its limit at a point, with what measuring it again gave."""
     point, limit = one.point, float(one.limits[place])
     excess = float(one.excess[place]) + one.between * int(one.classes[place])
-    repeats = confirmed = 0
-    if point.again:
-        turns = point.repeated
-        middles = np.array(
-            [
-                np.median(turn[np.isfinite(turn)]) if np.isfinite(turn).any() else 0.0
-                for turn in turns.T
-            ]
-        )
-        above = turns[place] - (0.0 if point.halves else middles)
-        known = np.isfinite(above)
-        # a single turn is noisier than the median of those that the limit is of
-        enough = limit if point.halves else limit / 2
-        repeats, confirmed = int(known.sum()), int((above[known] > enough).sum())
-        if repeats:
-            whole = typical_costs(point, point.costs)
-            members = np.isfinite(whole) & (one.classes == 0)
-            middle = 0.0 if point.halves else float(np.median(whole[members]))
-            excess = float(whole[place] - middle)
-            confirmed = confirmed if excess > limit else 0
-    others = int(one.judged.sum()) - 1
-    return Slow(
-        (point.hosts[place],), point.name, float(np.exp(excess)), others, 1, confirmed, repeats
-    )
+    above = above_healthy(one, place)
+    # a single turn is noisier than the median of those that the limit is of
+    confirmed = int((above > (limit if point.halves else limit / 2)).sum())
+    if len(above):
+        whole = typical_costs(point, point.costs)
+        members = np.isfinite(whole) & (one.classes == 0)
+        excess = float(whole[place] - (0.0 if point.halves else np.median(whole[members])))
+        confirmed = confirmed if excess > limit else 0
+    others = int(np.isfinite(one.excess).sum()) - 1
+    factor = float(np.exp(excess))
+    return Slow((point.hosts[place],), point.name, factor, others, 1, confirmed, len(above))
+
+
+def above_healthy(one: HostCosts, place: int) -> Numbers:
+    """Return how far a host was above the others in each turn that measured it again.
+
+    In pairs that is above healthy hosts with healthy partners, and with a healthy partner.
+    """
+    point, turns = one.point, one.point.repeated
+    own: NDArray[np.bool_] = np.isfinite(turns[place])
+    if point.halves:
+        found: Numbers = turns[place][own]
+        return found
+    suspects = np.flatnonzero(one.slow | (one.classes == 1))
+    fine = np.isfinite(turns)
+    fine[suspects] = False
+    if point.partners is not None:
+        suspected = np.isin(point.partners[:, point.first.shape[1] :], suspects)
+        fine &= ~suspected
+        own &= ~suspected[place]
+    costs = typical_costs(point, point.first)
+    usual = float(np.median(costs[np.isfinite(costs) & (one.classes == 0)]))
+    middles = [
+        float(np.median(turn[known])) if known.any() else usual
+        for turn, known in zip(turns.T, fine.T, strict=True)
+    ]
+    found = (turns[place] - middles)[own]
+    return found
 
 
 def worst(members: Sequence[Slow]) -> Slow:

@@ -278,8 +278,9 @@ def limits_of_turns(point: Point, members: Places, suspects: Places, alarms: flo
     numbers = np.isfinite(costs).sum(axis=1)
     others = np.isfinite(point.first) & members[:, None]
     others[suspects] = False
-    if point.partners is not None:
-        others &= ~np.isin(point.partners[:, : others.shape[1]], suspects)
+    if point.partners is not None:  # of another class, or slow itself, it makes the pair slow
+        partners = point.partners[:, : others.shape[1]]
+        others &= np.isin(partners, np.setdiff1d(np.flatnonzero(members), suspects))
     found = np.full(len(costs), -np.inf)
     known = point.first[others]
     for turns in np.unique(numbers[members & (numbers > 0)]).tolist() if len(known) else ():
