@@ -95,8 +95,8 @@ def above_healthy(one: HostCosts, place: int) -> Numbers:
         float(np.median(turn[known])) if known.any() else usual
         for turn, known in zip(turns.T, fine.T, strict=True)
     ]
-    found = (turns[place] - middles)[own]
-    return found
+    above: Numbers = (turns[place] - middles)[own]
+    return above
 
 
 def worst(members: Sequence[Slow]) -> Slow:
