@@ -61,7 +61,10 @@ def rates(random: Random, hosts: int, launches: int, noise: str, fleets: int) ->
             for _ in range(max(1, fleets // 2))
         ]
         shares.append(float(np.mean([one == [f"node{hosts // 3:04}"] for one in told])))
-    return [*shares, float(np.median([one.needed[0][0] for one in clean]))]
+    return [
+        *shares,
+        float(np.median([one.needed[0][0] if one.needed else np.inf for one in clean])),
+    ]
 
 
 def table(random: Random, cases: Sequence[tuple[int, int, str, int]]) -> None:
