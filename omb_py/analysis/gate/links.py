@@ -70,7 +70,8 @@ def slow_links(
                 continue
             again = [value - end for value, repeated in values if repeated]
             confirmed = sum(value > limit for value in again)
-            names = (point.hosts[pair[0]], point.hosts[pair[1]])
+            first_host, second_host = sorted(point.hosts[one] for one in pair)
+            names = (first_host, second_host)
             every = np.median([value for value, _ in values])
             factor = float(np.exp(every - np.median(whole[np.isfinite(whole)])))
             turns = confirmed, len(again)
