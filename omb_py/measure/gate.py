@@ -1,8 +1,8 @@
 """Every host of a job measured by itself, in pairs and in halves: the turns of ``omb-py gate``.
 
-Rank 0 tells the ranks of each turn what to measure, by texts that nobody waits for. Before a group
-measures, its ranks answer its first rank: one that does not is left out, and named, and the others
-go on. What is suspected is measured again, with other partners, as long as there is time.
+Rank 0 sends the ranks of each turn a text with what to measure. No rank waits for a send. Before a
+group measures, its ranks answer its first rank: one that does not is left out, and named, and the
+others go on. What is suspected is measured again, with other partners, as long as there is time.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Measurements:
     """All that was measured, on rank 0.
 
     ``absent`` has a sentence for each node that does not answer, ``unclear`` one for nodes of which
-    one does not; ``failed`` sentences on what could
-    not be measured; ``done`` one sentence on what was, ``left_out`` on what the time did not allow.
+    one does not; ``failed`` sentences on what could not be measured; ``done`` one sentence on what
+    was, ``left_out`` on what the time did not allow.
     ``lost`` are ranks that may wait for ever, ``lacking`` sentences on benchmarks that the binding
     cannot run.
     """

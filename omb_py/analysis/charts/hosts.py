@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from omb_py.analysis.charts.spec import (
@@ -22,6 +23,7 @@ from omb_py.analysis.charts.spec import (
     value_axis,
     widest,
 )
+from omb_py.analysis.gate.limits import LARGEST_LIMIT
 from omb_py.analysis.gate.verdicts import gate
 from omb_py.analysis.table import Results
 from omb_py.core.text.words import count, first_of
@@ -61,7 +63,7 @@ def strips(data: pd.DataFrame, page: Page) -> ChartLayout:
         for row, one in slow
     ]
     typical = rows.groupby("row", as_index=False)["limit"].median()
-    limits = typical[typical["limit"] < 10.0]
+    limits = typical[typical["limit"] <= np.exp(LARGEST_LIMIT)]
     labels = 5.0 + widest(names.values())
     width = page.room - labels
     behind = (12 + widest(one["text"] for one in named)) / width

@@ -309,9 +309,8 @@ def costs_of_halves(point: Point, costs: Numbers, tolerance: float) -> HostCosts
 
 def spread(costs: Numbers) -> float:
     """Return a robust standard deviation of costs, which their upper half makes larger."""
-    middle = np.median(costs)
-    upper = np.percentile(costs, UPPER, method="lower") - middle
-    return float(max(SMALLEST_NOISE, np.median(np.abs(costs - middle)) / MAD_OF_NORMAL, upper))
+    upper = np.percentile(costs, UPPER, method="lower") - np.median(costs)
+    return max(deviation(costs), float(upper))
 
 
 def limit_of_tail(costs: Numbers, alarms: float) -> float:

@@ -43,10 +43,16 @@ time.sleep(60)
 """
 
 
-def test_iterations_are_progress_and_their_end_is_not() -> None:
-    command = [sys.executable, "-c", WORKING]
+def killed(program: str) -> subprocess.CompletedProcess[str]:
+    """A program of Python that its watchdog has killed."""
+    command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == -signal.SIGKILL
+    return done
+
+
+def test_iterations_are_progress_and_their_end_is_not() -> None:
+    done = killed(WORKING)
     assert not missing("no progress for 1 s measuring, 19 of 30 iterations done", done.stderr)
 
 
@@ -62,9 +68,7 @@ time.sleep(60)
 
 
 def test_start_may_take_longer_than_a_stage_after_it() -> None:
-    command = [sys.executable, "-c", STARTING_LONG]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == -signal.SIGKILL
+    done = killed(STARTING_LONG)
     assert not missing("no progress for 0.5 s while measuring", done.stderr)
     assert done.stdout == "judged\n"
 
