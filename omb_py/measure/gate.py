@@ -55,6 +55,10 @@ PROBE = 64 << 10
 LARGE_SECONDS = 0.01
 """Seconds of a large message between two typical nodes at most, by their fastest iteration."""
 
+COPY_SHARE = 0.05
+"""Part of the time that a turn of copies takes at most: where many nodes of a test share the cores
+of one machine, copies beyond its caches would take all of it."""
+
 EACH_RANK = 8
 """Ranks of a node up to which all of them measure in pairs, as one of each device; of more, the
 first one."""
@@ -282,7 +286,7 @@ class Gate(Team):
         self.began = time.monotonic()
         self.all = Measurements()
         self.turn = 0
-        self.longest = 0.0
+        self.longest: dict[str, float] = {}
 
     @property
     def left(self) -> float:
@@ -369,7 +373,12 @@ class Gate(Team):
         self.all.measured.extend(rows)
         if keep is not None:
             keep.keep([row_of(one.row) for one in rows])
-        self.longest = max(self.longest, time.monotonic() - began)
+        spent = time.monotonic() - began
+        self.longest[stage.split] = max(self.longest.get(stage.split, 0.0), spent)
+
+    def needed(self, stage: Stage) -> float:
+        """Return the seconds of a turn of a stage so far at most, of any if none was measured."""
+        return self.longest.get(stage.split, max(self.longest.values(), default=0.0))
 
     def lose(self, ranks: Sequence[int]) -> None:
         """Note that ranks do not answer."""
@@ -401,20 +410,36 @@ class Gate(Team):
         if len(self.nodes) < 2:
             return LARGE
         (probe,) = stages(self.nodes, (PROBE,), LARGE, 1)[1:2]
-        self.run_turn(probe, probe.turns[0], 10 * SHORTEST, False, None)
-        times = sorted(one.row.get("sample_min_us") or inf for one in self.all.measured)
-        self.all.measured.clear()
-        typical = times[len(times) // 2] / 1e6 if times else 0.0
-        size = LARGE
+        typical, size = self.probed(probe), LARGE
         while size > PROBE and typical * size / PROBE > LARGE_SECONDS:
             size //= 4
         return size
+
+    def copied_size(self) -> int:
+        """Return the bytes of a rank's copy: beyond caches, if that takes `COPY_SHARE` at most."""
+        size, largest = LARGE, copied_size(max(map(len, self.nodes)))
+        whole = self.left
+        while size < largest:
+            (local, *_) = stages(self.nodes, (SMALL,), size, 1)
+            began = time.monotonic()
+            self.probed(replace(local, cases=local.cases[:1]))
+            if 4 * (time.monotonic() - began) > COPY_SHARE * whole:
+                return size
+            size = min(4 * size, largest)
+        return size
+
+    def probed(self, stage: Stage) -> float:
+        """Return the seconds that a stage takes on the typical node or pair, 0 if none tells."""
+        self.run_turn(stage, stage.turns[0], 10 * SHORTEST, False, None)
+        times = sorted(one.row.get("sample_min_us") or inf for one in self.all.measured)
+        self.all.measured.clear()
+        return times[len(times) // 2] / 1e6 if times else 0.0
 
     def lead(
         self, sizes: Sequence[int] | None, partners: int, suspect: Suspect, keep: KeptResults
     ) -> Measurements:
         """Measure all stages, then again what is suspected; return all that came of it."""
-        copied = copied_size(max(map(len, self.nodes)))
+        copied = self.copied_size()
         plan = stages(self.nodes, sizes or (SMALL, self.large_size()), copied, partners)
         slots = sum(len(one.cases) * len(one.turns) for one in plan)
         whole = self.left
@@ -422,9 +447,10 @@ class Gate(Team):
         more: list[tuple[Stage, Any]] = []
         for place, stage in enumerate(plan):
             done = 0
-            later = sum(min(2, len(one.turns)) for one in plan[place + 1 :])
+            rest = plan[place + 1 :]
             for groups in stage.turns:
-                needed = self.longest * (1 + later) + RESERVE * whole
+                later = sum(min(2, len(one.turns)) * self.needed(one) for one in rest)
+                needed = self.needed(stage) + later + RESERVE * whole
                 if done >= min(2, len(stage.turns)) and self.left < needed:
                     break
                 self.run_turn(stage, groups, seconds, False, keep)
@@ -488,7 +514,7 @@ class Gate(Team):
                 tasks.append((PAIRS, inside))
         tasks += [(HALVES, split) for split in splits]
         for done, (split, groups) in enumerate(tasks):
-            if self.left < self.longest:
+            if self.left < self.needed(by_split[split]):
                 left = len(tasks) - done
                 self.all.left_out.append(f"{count(left, 'turn')} that would have confirmed")
                 return

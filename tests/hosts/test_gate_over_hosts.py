@@ -27,11 +27,11 @@ pytestmark = [pytest.mark.long, pytest.mark.every_library]
 
 def gate(hosts: Hosts, folder: Path, *words: str, ranks: int = 1) -> tuple[Finished, list[str]]:
     """A gate of so many ranks on each host, and the hosts to drain."""
-    options = ["--time", "40s", "--sizes", "8,64K", "--timeout", "15", "--drain", "drain"]
+    options = ["--time", "40s", "--sizes", "8,64K", "--timeout", "40", "--drain", "drain"]
     options += ["--results", "rows.csv", *words]
     number = ranks * len(hosts.hosts)
     done = job(hosts, number, ranks, "gate", *options, folder=folder, timeout=150)
-    return done, (folder / "drain").read_text().split()
+    return done, text_of(folder / "drain").split()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,8 @@ def test_gate_names_the_slow_host_and_no_other(
 def test_gate_says_what_slow_hosts_share(can_make_hosts: None, tmp_path: Path) -> None:
     (tmp_path / "racks").write_text("".join(f"node{n} rack{n > 9:d}\n" for n in range(1, 13)))
     with virtual_hosts(HOSTS, Link(delay=5e-4, slow=(10, 11, 12), slow_delay=2e-2)) as hosts:
-        done, named = gate(hosts, tmp_path, "--sizes", "8", "--groups", "racks")
+        words = "--sizes", "8", "--groups", "racks", "--time", "80s"
+        done, named = gate(hosts, tmp_path, *words)
     assert (done.code, named) == (4, ["node10", "node11", "node12"]), done.out + done.err
     assert "group rack1: 3 of its 3 hosts are slow" in done.out
     assert "what they share is slow, as a switch" in done.out
@@ -97,7 +98,7 @@ def test_gate_names_a_host_that_falls_silent_and_judges_others(
 ) -> None:
     with virtual_hosts(6) as hosts:
         threading.Thread(target=freeze, args=(hosts.hosts[4], tmp_path)).start()
-        done, named = gate(hosts, tmp_path)
+        done, named = gate(hosts, tmp_path, "--timeout", "15")
     assert (done.code, named) == (4, ["node5"]), done.out + done.err
     assert "node5  does not answer" in done.out
     assert "5 of 6 hosts fine" in done.out

@@ -207,7 +207,7 @@ def host_costs(
     costs = typical_costs(point, point.first)
     known = np.isfinite(costs)
     if point.halves:
-        return costs_of_halves(point, costs, tolerance)
+        return costs_of_halves(point, costs, tolerance, alarms)
     classes = np.zeros(len(costs), np.intp) if alike else two_classes(costs, tolerance)
     excess, limits = np.full(len(costs), np.nan), np.full(len(costs), np.inf)
     for number in (0, 1):
@@ -292,18 +292,23 @@ def limits_of_turns(point: Point, members: Places, suspects: Places, alarms: flo
     return found
 
 
-def costs_of_halves(point: Point, costs: Numbers, tolerance: float) -> HostCosts:
+def costs_of_halves(point: Point, costs: Numbers, tolerance: float, alarms: float) -> HostCosts:
     """Return the costs by halves: a host is slow if each of its halves is.
 
-    In all splits the same host is on the slower side: of equal hosts there is always one, so the
-    differences have to be beyond their own spread, too.
+    In all splits the same host is on the slower side: of equal hosts there is always one. One that
+    is the reason makes all differences alike, and several slow hosts make them unlike: the limit is
+    Student's, of their standard deviation.
     """
     sizes = np.abs(point.first[0])
     sizes = sizes[np.isfinite(sizes)]
     limits = np.full(len(costs), np.inf)
     if len(sizes) >= FEWEST_SPLITS:
-        noise = float(np.median(np.abs(sizes - np.median(sizes)))) / MAD_OF_NORMAL
-        limits[:] = max(FEWEST_SPLITS * noise, float(np.log1p(tolerance)))
+        limits[:] = np.log1p(tolerance)
+        if (costs > limits).any():
+            from scipy.stats import t
+
+            factor = float(t.isf(alarms, len(sizes) - 1)) / np.sqrt(len(sizes))
+            limits = np.maximum(limits, factor * np.std(sizes, ddof=1))
     return HostCosts(point, costs, limits, np.zeros(len(costs), np.intp))
 
 

@@ -75,6 +75,16 @@ def halves(names: Sequence[str], slow: Factors) -> Iterator[Record]:
             yield Record("allreduce 8 B in halves", tuple(own), cost, split="halves")
 
 
+def halves_of_several_slow_hosts(names: Sequence[str], healthy: str) -> Iterator[Record]:
+    """Halves that are slow with a healthy host by chance, by as much as slow ones meet in each."""
+    splits = gate_turns.halves(range(len(names)))
+    for sides, factor in zip(splits, (1.24, 1.25, 1.27, 3.0), strict=True):
+        for side in sides:
+            own = [names[place] for place in side]
+            cost = math.log(factor if healthy in own else 1.0)
+            yield Record("allreduce 8 B in halves", tuple(own), cost, split="halves")
+
+
 class Case(NamedTuple):
     """Records, how they are judged, and the verdict: exit code, hosts to drain, words."""
 
@@ -112,6 +122,9 @@ CASES = {
     ),
     "slow_host_in_halves_is_named": Case(
         [*halves(hosts(8), TWICE)], FAILED, "node03", ["allreduce 8 B in halves: 2."]
+    ),
+    "unlike_halves_of_several_slow_hosts_accuse_no_healthy_one": Case(
+        [*halves_of_several_slow_hosts(TWELVE, "node09")], UNDECIDED
     ),
     "two_slow_hosts_are_both_named": Case(
         [*alone(TWELVE, TWICE), *pairs(TWELVE, {"node03": 2.0, "node08": 3.0})],
