@@ -81,7 +81,7 @@ def write(rules: Sequence[Rule], about: Sequence[str], build: LibraryBuild) -> t
             entries = list(thresholds(function, of_ranks.get(size, [])))
             lines += [
                 f"{size}  # ranks",
-                f"{len(entries)}  # from bytes, algorithm, fan-out, segment, requests",
+                f"{len(entries)}  # bytes, algorithm, fan-out, segment, requests",
             ]
             for start, rule in entries:
                 segment = 0 if rule is None else rule.algorithm.settings.get("segmentsize", 0)
