@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from omb_py.algorithms import patterns
-from omb_py.core.dataclass import dataclass, field
+from omb_py.core.dataclass import dataclass, field, replace
 from omb_py.core.errors import UnsupportedError, UsageError
 from omb_py.core.text.words import nearest
 
@@ -35,7 +35,8 @@ class Algorithm:
 
     ``word`` is its name here, ``value`` the library's own. ``rounds`` has the messages of one call
     by the algorithm's definition. ``requires`` returns the reason why the library would take
-    another without a warning; ``settings`` are further variables that it needs.
+    another without a warning; ``settings`` are further variables that it needs. ``with_segment``
+    returns the algorithm with another segment size in bytes, if it cuts messages.
     """
 
     word: str
@@ -43,6 +44,7 @@ class Algorithm:
     rounds: patterns.Pattern
     requires: tuple[Requirement, ...] = ()
     settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    with_segment: Callable[[int], Algorithm] | None = None
 
     def refusal(self, shape: patterns.CollectiveShape) -> str | None:
         """Return why the library would refuse it for this call, if that is known beforehand."""
@@ -73,16 +75,17 @@ class AlgorithmLibrary:
         return tuple(algorithm.word for algorithm in self.table.get(function, ()))
 
     def algorithm(self, function: str, word: str) -> Algorithm:
-        """Return the algorithm of a function called ``word``.
+        """Return the algorithm of a function called ``word``, as ``pipeline`` or ``pipeline:8192``.
 
         Raises `UsageError`, which lists the known words, if there is none; `UnsupportedError` if
         only another library has it.
         """
         known = {algorithm.word: algorithm for algorithm in self.table.get(function, ())}
-        meant = word.lower().replace("-", "_")
+        name, cut, segment = word.partition(":")
+        meant = name.lower().replace("-", "_")
         found = known.get(meant)
         if found is not None:
-            return found
+            return with_segment_of(found, segment) if cut else found
         if not known:
             raise UsageError(
                 f"--coll-algorithm {word}: {self.name} has no choice of algorithms for "
@@ -112,12 +115,27 @@ class AlgorithmLibrary:
                     f"needs {name}={value}: unset it, or leave out the option"
                 )
         for name in sorted(present.keys() - wanted.keys()):
-            if self.rivals.fullmatch(name):
+            if self.rivals.fullmatch(name) and present[name]:
                 raise UsageError(
                     f"{name}={present[name]} is set, which may go before --coll-algorithm "
                     f"{algorithm.word}: unset it, or leave out the option"
                 )
         return wanted
+
+
+def with_segment_of(algorithm: Algorithm, segment: str) -> Algorithm:
+    """Return an algorithm with a segment size in bytes; raise `UsageError` if it has none."""
+    if algorithm.with_segment is None:
+        raise UsageError(
+            f"--coll-algorithm {algorithm.word}:{segment}: {algorithm.word} does not cut messages "
+            "into segments: leave out the size"
+        )
+    if not segment.isdecimal() or int(segment) == 0:
+        raise UsageError(
+            f"--coll-algorithm {algorithm.word}:{segment}: name the bytes of a segment, as in "
+            f"{algorithm.word}:8192"
+        )
+    return replace(algorithm.with_segment(int(segment)), word=f"{algorithm.word}:{int(segment)}")
 
 
 def library(name: str) -> AlgorithmLibrary:

@@ -58,6 +58,20 @@ def variables(function: str, algorithm: Algorithm) -> dict[str, str]:
 heap = trees.down(trees.heap, at_once=True)
 linear = everyone(whole, at_once=AT_ONCE)
 
+
+def pipelined_binary(segment: int = CHUNK) -> Algorithm:
+    """Return the binary tree of a broadcast that passes on a message in chunks."""
+    settings = BINARY | {"TREE_PIPELINE_CHUNK_SIZE": str(segment)}
+    rounds = by_segments(heap, segment)
+    return Algorithm(
+        "pipelined_binary",
+        "pipelined_tree",
+        rounds,
+        settings=settings,
+        with_segment=pipelined_binary,
+    )
+
+
 REDUCE_SCATTER = (
     Algorithm("pairwise", "pairwise", added(pairwise_exchange(share))),
     Algorithm("recursive_doubling", "recursive_doubling", doubling_reduce_scatter),
@@ -90,12 +104,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     "bcast": (
         Algorithm("binomial", "binomial", trees.binomial),
         Algorithm("binary", "tree", heap, settings=BINARY),
-        Algorithm(
-            "pipelined_binary",
-            "pipelined_tree",
-            by_segments(heap, CHUNK),
-            settings=BINARY | {"TREE_PIPELINE_CHUNK_SIZE": str(CHUNK)},
-        ),
+        pipelined_binary(),
         Algorithm(
             "scatter_allgather",
             "scatter_recursive_doubling_allgather",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from omb_py.algorithms import Algorithm, AlgorithmLibrary, folding, trees
+from omb_py.algorithms import Algorithm, AlgorithmLibrary, Requirement, folding, trees
 from omb_py.algorithms.patterns import (
     CollectiveShape,
     Round,
@@ -50,7 +50,11 @@ from omb_py.core.dataclass import replace
 SEGMENT = 64 << 10
 """Bytes of a segment if an algorithm lives by them: Open MPI's own 0 means that none is cut."""
 
-IN_SEGMENTS = {"segmentsize": str(SEGMENT)}
+
+def in_segments(segment: int) -> dict[str, str]:
+    """Return the setting of an algorithm that cuts messages."""
+    return {"segmentsize": str(segment)}
+
 
 ALWAYS = {
     "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
@@ -97,12 +101,16 @@ def element_for_each_of_power(shape: CollectiveShape) -> str | None:
     return element_for_each(replace(shape, ranks=power_within(shape.ranks)))
 
 
-def segment_for_each(shape: CollectiveShape) -> str | None:
+def segment_for_each(segment: int) -> Requirement:
     """Require a segment for each rank, at the minimum."""
-    minimum = shape.ranks * SEGMENT
-    if shape.nbytes >= minimum:
-        return None
-    return f"it needs {minimum} bytes, a segment of {SEGMENT} for each rank"
+
+    def requirement(shape: CollectiveShape) -> str | None:
+        minimum = shape.ranks * segment
+        if shape.nbytes >= minimum:
+            return None
+        return f"it needs {minimum} bytes, a segment of {segment} for each rank"
+
+    return requirement
 
 
 def not_in_place(shape: CollectiveShape) -> str | None:
@@ -115,13 +123,33 @@ def sends_nothing_in_place(shape: CollectiveShape) -> str | None:
     return "in place it sends empty messages, a fault of Open MPI" if shape.in_place else None
 
 
-def segmented_ring(shape: CollectiveShape) -> Iterator[Round]:
-    """Yield the ring whose first half, with the sums, takes a segment of each block at a time."""
-    turn = shape.ranks * (SEGMENT // shape.itemsize)
-    turns, rest = divmod(shape.elements, turn)
-    turns += rest >= shape.ranks and rest > turn // 2
-    first = around(lambda shape: share(shape) / turns, lambda ranks: turns * (ranks - 1))
-    yield from together(added(first), around(share))(shape)
+def segmented_ring(segment: int = SEGMENT) -> Algorithm:
+    """Return the ring whose first half, with the sums, takes a segment of each block at a time."""
+
+    def rounds(shape: CollectiveShape) -> Iterator[Round]:
+        turn = shape.ranks * (segment // shape.itemsize)
+        turns, rest = divmod(shape.elements, turn)
+        turns += rest >= shape.ranks and rest > turn // 2
+        first = around(lambda shape: share(shape) / turns, lambda ranks: turns * (ranks - 1))
+        yield from together(added(first), around(share))(shape)
+
+    requires = (segment_for_each(segment),)
+    settings = in_segments(segment)
+    return Algorithm("segmented_ring", "5", rounds, requires, settings, segmented_ring)
+
+
+def pipeline(segment: int = SEGMENT) -> Algorithm:
+    """Return the pipeline of a broadcast."""
+    rounds = pipelined(trees.down(trees.chains(1)), segment)
+    settings = in_segments(segment)
+    return Algorithm("pipeline", "3", rounds, settings=settings, with_segment=pipeline)
+
+
+def reduce_pipeline(segment: int = SEGMENT) -> Algorithm:
+    """Return the pipeline of a reduction."""
+    rounds = reduction(pipelined(trees.down(trees.chains(1)), segment))
+    settings = in_segments(segment)
+    return Algorithm("pipeline", "3", rounds, settings=settings, with_segment=reduce_pipeline)
 
 
 def synchronized_gather(shape: CollectiveShape) -> Iterator[Round]:
@@ -133,7 +161,6 @@ def synchronized_gather(shape: CollectiveShape) -> Iterator[Round]:
 
 
 chain = trees.down(trees.chains(4), at_once=True)
-pipeline = pipelined(trees.down(trees.chains(1)), SEGMENT)
 barrier_tree = trees.down(trees.binomial_by_lowest, nothing, trees.largest_first())
 SCAN = (
     Algorithm("linear", "1", added(along)),
@@ -145,7 +172,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
         Algorithm("linear", "1", together(reduction(from_root_in_turn), from_root())),
         Algorithm("recursive_doubling", "3", folding.recursive_doubling),
         Algorithm("ring", "4", together(added(around(share)), around(share)), (element_for_each,)),
-        Algorithm("segmented_ring", "5", segmented_ring, (segment_for_each,), IN_SEGMENTS),
+        segmented_ring(),
         Algorithm(
             "rabenseifner",
             "6",
@@ -158,7 +185,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     "bcast": (
         Algorithm("linear", "1", from_root()),
         Algorithm("chain", "2", chain),
-        Algorithm("pipeline", "3", pipeline, settings=IN_SEGMENTS),
+        pipeline(),
         Algorithm("binary", "5", trees.down(trees.by_levels, at_once=True)),
         Algorithm("binomial", "6", trees.down(trees.binomial_by_highest, at_once=True)),
         Algorithm(
@@ -182,7 +209,7 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     "reduce": (
         Algorithm("linear", "1", reduction(from_root_in_turn)),
         Algorithm("chain", "2", reduction(trees.down(trees.chains(4), order=trees.farthest_first))),
-        Algorithm("pipeline", "3", reduction(pipeline), settings=IN_SEGMENTS),
+        reduce_pipeline(),
         Algorithm(
             "binary", "4", reduction(trees.down(trees.by_levels, order=trees.farthest_first))
         ),

@@ -19,6 +19,7 @@ from omb_py.analysis.points import group_ids
 from omb_py.analysis.sources import label_sources, without_copies
 from omb_py.analysis.values import WORDS, own_number, with_values
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.mpi import rules
 from omb_py.core.text.words import count, from_csv_cell
 from omb_py.results import application, metadata
 from omb_py.results.application import ApplicationRow
@@ -504,7 +505,10 @@ def from_metadata(data: Mapping[str, str]) -> dict[str, Any]:
         found["suite"] = f"omb-py {data['omb_py']}"
     if names := metadata.hosts_of_nodes(data):
         found |= {"hosts": len(names), "host_names": " ".join(sorted(names))}
-    return found | {"mpi": library(data.get("mpi_library", ""))}
+    mpi = library(data.get("mpi_library", ""))
+    if mpi and rules.METADATA in data:
+        mpi = f"{mpi} with rules {data[rules.METADATA]}"
+    return found | {"mpi": mpi}
 
 
 def library(text: str) -> str | None:

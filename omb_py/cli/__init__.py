@@ -25,6 +25,7 @@ COMMANDS = {
         "pairs": "Measure every pair of ranks: which link, host or rank is slow.",
         "gate": "Judge every host of a job against all others: which node is slow?",
         "sweep": "Measure all points of a configuration; resume after interruptions.",
+        "tune": "Write rules that make the MPI library take the fastest algorithm.",
         "job": "Run a sweep as batch jobs.",
         "machine": "Describe machines: nodes, launcher, scheduler and queues.",
         "programs": "Link native OMB's names to omb-py.",

@@ -62,7 +62,8 @@ def sizes(text: str) -> str:
 def algorithm(word: str) -> str:
     """Check a word that some library knows an algorithm by, or ``default``."""
     words = {one for name in ALGORITHMS for one in words_of(name)} | {DEFAULT}
-    return known(word, sorted(words), "algorithm")
+    known(word.partition(":")[0], sorted(words), "algorithm")
+    return word
 
 
 def words_of(name: str, function: str | None = None) -> set[str]:

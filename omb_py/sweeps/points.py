@@ -499,6 +499,8 @@ def sized(
     if point.part and not point.shares_launch:
         raise NotHereError(f"part {point.part} needs a benchmark that can share a launch")
     word, function = point.library_algorithm, function_of(benchmark.name)
+    if word is not None:
+        word = word.partition(":")[0]  # the rest is the bytes of a segment
     if word is not None and not any(word in words_of(name, function) for name in MODULES):
         raise NotHereError(f"no library is known to have algorithm {word} for {benchmark.name}")
     check(point.settings, benchmark.name)

@@ -21,9 +21,7 @@ from typing import Any, TypeAlias
 from omb_py.algorithms import mpich
 from omb_py.algorithms.rules import Choice, LibraryBuild, Rule, RulesFormat, by_ranks
 from omb_py.core.errors import OmbError, UsageError
-
-COMPOSITIONS = "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"
-ALGORITHMS = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+from omb_py.core.mpi.rules import FILES
 
 Tree: TypeAlias = dict[str, Any]
 
@@ -231,7 +229,7 @@ def parts(question: str) -> Iterator[tuple[str, str, str]]:
 def environment(files: Sequence[Path]) -> dict[str, str]:
     """Return the variables that make MPICH take files of compositions and algorithms, or the
     latter alone."""
-    names = (COMPOSITIONS, ALGORITHMS)[-len(files) :]
+    names = FILES["MPICH"][-len(files) :]
     return dict(zip(names, map(str, files), strict=True))
 
 

@@ -21,8 +21,7 @@ from typing import TypeAlias
 from omb_py.algorithms import openmpi
 from omb_py.algorithms.rules import Choice, LibraryBuild, Rule, RulesFormat, by_ranks
 from omb_py.core.errors import UsageError
-
-FILE = "OMPI_MCA_coll_tuned_dynamic_rules_filename"
+from omb_py.core.mpi.rules import FILES
 
 IDS = {
     "allgather": 0,
@@ -171,7 +170,7 @@ def numbers_in(line: str) -> list[str]:
 
 def environment(files: Sequence[Path]) -> dict[str, str]:
     """Return the variables that make Open MPI take a file of rules, on several nodes, too."""
-    return openmpi.ALWAYS | {FILE: str(files[0])}
+    return openmpi.ALWAYS | dict(zip(FILES["Open MPI"], map(str, files), strict=True))
 
 
 def unforced(function: str) -> dict[str, str]:

@@ -142,8 +142,9 @@ class MPIJob(Job):
     def describe(self) -> dict[str, str]:
         import mpi4py
 
-        from omb_py.core.mpi import abi
+        from omb_py.core.mpi import abi, rules
 
+        in_force = rules.in_force(self._mpi.get_vendor()[0])
         return {
             "mpi4py": mpi4py.__version__,
             "mpi_library": mpi.version(),
@@ -152,6 +153,7 @@ class MPIJob(Job):
             "mpi_standard": ".".join(str(part) for part in self._mpi.Get_version()),
             "thread_level": self.thread_level,
             "session": str(self.session is not None),
+            **({rules.METADATA: in_force} if in_force else {}),
         }
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ their name while a job runs, and before MPI_Init too.
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,7 @@ THREAD_SINGLE = 0
 
 
 class ControlVariable:
-    """A setting of the library that is a whole number."""
+    """A setting of the library: a whole number, or a text."""
 
     def __init__(self, name: str) -> None:
         """Find it by its name.
@@ -33,13 +34,21 @@ class ControlVariable:
                 "there, or was turned off"
             ) from error
         self._handle = ctypes.c_void_p()
-        count = ctypes.c_int()
-        call("cvar_handle_alloc", index, None, ctypes.byref(self._handle), ctypes.byref(count))
+        self._count = ctypes.c_int()
+        call(
+            "cvar_handle_alloc", index, None, ctypes.byref(self._handle), ctypes.byref(self._count)
+        )
 
     def read(self) -> int:
         value = ctypes.c_int()
         call("cvar_read", self._handle, ctypes.byref(value))
         return value.value
+
+    def read_text(self) -> str:
+        """Return a setting that is a text."""
+        value = ctypes.create_string_buffer(self._count.value + 1)
+        call("cvar_read", self._handle, value)
+        return os.fsdecode(value.value)
 
     def write(self, value: int) -> None:
         """Set it, from the next MPI call on that looks at it."""

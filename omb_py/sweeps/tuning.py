@@ -1,0 +1,322 @@
+"""What a library's rules are made of and proved by: two sweeps, as `omb_py.analysis.tuning` reads.
+
+The first measures each algorithm of the library, the library as it is, and the library with files
+of rules that have none. The second measures the library as it is, with the rules in force, and each
+algorithm of a rule alone. Launches of a sweep take turns, in another order in each round.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from omb_py.algorithms import Algorithm, AlgorithmLibrary, library
+from omb_py.algorithms.rules import LibraryBuild, Rule, RulesFormat, rules_format
+from omb_py.analysis.table import load
+from omb_py.analysis.tuning import KEPT, RULES, Place
+from omb_py.core.errors import LeftOutError, OmbError, UsageError
+from omb_py.results.metadata import Runs
+from omb_py.sweeps.config import Experiment, Sweep
+from omb_py.sweeps.files import write_atomically
+from omb_py.sweeps.folder import Folder
+from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.points import LeftOut, SweepPlan, SweepPoint, plan
+from omb_py.sweeps.run import run_sweep
+from omb_py.sweeps.sweep_job import SweepJob
+
+FIRST, PROOF = "algorithms", "proof"
+"""The two sweeps, and their folders."""
+
+BUILD = """\
+import json
+from mpi4py import MPI
+from omb_py.core.mpi import abi
+name, version = MPI.get_vendor()
+print(json.dumps([name, version, abi.library_path()]))
+"""
+"""A program that prints the MPI library, its version and the file of its code."""
+
+IN_FORCE = """\
+from mpi4py import MPI
+from omb_py.core.mpi import rules
+if MPI.get_vendor()[0] == "Open MPI":
+    print("coll_tuned_dynamic_rules_filename:", *rules.files_in_force("Open MPI"))
+"""
+"""A program that starts the library, and prints the files of rules that Open MPI says it has."""
+
+SUMMARY = "MPIR_CVAR_DEBUG_SUMMARY"
+"""The variable with which MPICH prints, among others, the files of rules that it has read."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What is tuned where: functions, the sweep's choices, and the library that is there.
+
+    ``root`` is the folder of the sweeps and of the files. ``experiments`` have the sizes and the
+    numbers of ranks of each function, ``segments`` are further sizes in bytes of the segments of
+    algorithms that cut messages.
+    """
+
+    root: Path
+    machine: Machine
+    machine_word: str
+    experiments: tuple[Experiment, ...]
+    launches: int
+    seed: int
+    build: LibraryBuild
+    segments: tuple[int, ...] = ()
+
+    @property
+    def format(self) -> RulesFormat:
+        """The format of the library's rules."""
+        return rules_format(self.build.name)
+
+    @property
+    def library(self) -> AlgorithmLibrary:
+        """The library's algorithms."""
+        return library(self.build.name)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions, by MPI's names in lower case."""
+        names = (name for one in self.experiments for name in one.benchmarks)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def present(self) -> Mapping[str, str]:
+        """The variables of ranks without this program's choices."""
+        return {**os.environ, **self.machine.environment}
+
+    def words(self, function: str) -> list[str]:
+        """Return the words of a function's algorithms, with segments of other sizes."""
+        found = list(self.library.words(function))
+        for word in self.library.words(function):
+            if self.library.algorithm(function, word).with_segment is not None:
+                found += [f"{word}:{size}" for size in self.segments]
+        return found
+
+    def variables(self, function: str, algorithm: Algorithm) -> dict[str, str]:
+        """Return the variables that force an algorithm, and take back those of a file of rules."""
+        rivals = {name: "" for name in self.present if self.library.rivals.fullmatch(name) and name}
+        return rivals | self.library.variables(function, algorithm)
+
+    def environment(self, files: Sequence[Path]) -> dict[str, str]:
+        """Return the variables that put files of rules in force here, whatever the user's are."""
+        taken_back = self.format.forced(self.functions, self.present)
+        return taken_back | self.format.environment(files)
+
+
+def library_here(machine: Machine) -> LibraryBuild:
+    """Return the MPI library of this Python, in another process.
+
+    Raises `OmbError` if there is none.
+    """
+    environment = {**os.environ, **machine.environment, "MPI4PY_RC_INITIALIZE": "0"}
+    command = [sys.executable, "-c", BUILD]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        why = done.stderr.strip().splitlines()[-1:] or ["mpi4py said nothing"]
+        raise OmbError(f"there is no MPI library whose algorithms could be measured: {why[0]}")
+    name, version, file = json.loads(done.stdout.splitlines()[-1])
+    return LibraryBuild(name, tuple(version), Path(file) if file else None)
+
+
+def words_of_library(tuning: Tuning, files: Sequence[Path]) -> list[str]:
+    """Return what the library itself says of files of rules that it was given, as it starts."""
+    variables = tuning.environment(files) | {SUMMARY: "1"}
+    environment = {**os.environ, **tuning.machine.environment, **variables}
+    command = [sys.executable, "-c", IN_FORCE]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    said = done.stdout.splitlines() + done.stderr.splitlines()
+    return list(dict.fromkeys(line for line in said if any(str(file) in line for file in files)))
+
+
+def check_functions(tuning: Tuning) -> None:
+    """Raise `UsageError` for a benchmark of which the library's rules choose no algorithm."""
+    for function in tuning.functions:
+        words = tuning.library.words(function)
+        able = [name for name in tuning.library.table if name in tuning.format.sized]
+        if function not in tuning.format.sized or not words:
+            why = (
+                "has no algorithms to choose from"
+                if not words
+                else "has one algorithm, or rules that do not see the size of its messages"
+            )
+            raise UsageError(
+                f"{function} {why} in {tuning.build.text}: tune {', '.join(sorted(able))}"
+            )
+
+
+def files_of(
+    tuning: Tuning, rules: Sequence[Rule], about: Sequence[str], folder: Path
+) -> list[Path]:
+    """Write the files of rules into a folder; raise `OmbError` if that fails."""
+    texts = tuning.format.write(rules, about, tuning.build)
+    paths = [(folder / name).resolve() for name in tuning.format.files]
+    for path, text in zip(paths, texts, strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text)
+    return paths
+
+
+def sweep_of(tuning: Tuning, name: str) -> Sweep:
+    """Return the configuration of one of the two sweeps."""
+    return Sweep(
+        name=name,
+        description=f"omb-py tune: {name} of {tuning.build.text}",
+        launches=tuning.launches,
+        seed=tuning.seed,
+        experiments=tuning.experiments,
+    )
+
+
+def default_points(tuning: Tuning, name: str) -> tuple[list[SweepPoint], tuple[LeftOut, ...]]:
+    """Return the points of the library as it is; raise `UsageError` if there are none."""
+    found = plan(sweep_of(tuning, name), tuning.machine)
+    return list(found.points), found.left_out
+
+
+def labelled(point: SweepPoint, word: str, variables: Mapping[str, str]) -> SweepPoint:
+    """Return a point under a label, with variables of its ranks."""
+    environment = {**dict(point.environment), **variables}
+    return replace(point, variant=word, environment=tuple(sorted(environment.items())))
+
+
+def forced(tuning: Tuning, point: SweepPoint, word: str) -> SweepPoint:
+    """Return a point with an algorithm that the library is made to use."""
+    variables = tuning.variables(point.benchmark, tuning.library.algorithm(point.benchmark, word))
+    environment = {**dict(point.environment), **variables}
+    return replace(
+        point,
+        library_algorithm=word,
+        environment=tuple(sorted(environment.items())),
+    )
+
+
+def first_sweep(tuning: Tuning) -> SweepJob:
+    """Return the sweep of all algorithms, writing the files without rules that it needs."""
+    points, left_out = default_points(tuning, FIRST)
+    files = files_of(tuning, (), ["no rules: the library chooses everywhere"], tuning.root / KEPT)
+    variables = tuning.environment(files)
+    found = [*points, *(labelled(point, KEPT, variables) for point in points)]
+    for point in points:
+        found += [forced(tuning, point, word) for word in tuning.words(point.benchmark)]
+    return job_of(tuning, FIRST, FIRST, found, left_out)
+
+
+def proof_sweep(
+    tuning: Tuning, files: Sequence[Path], words: Mapping[Place, str], name: str
+) -> SweepJob:
+    """Return the sweep that measures files of rules; ``words`` are their algorithms by point."""
+    points, left_out = default_points(tuning, PROOF)
+    variables = tuning.environment(files)
+    found = [*points, *(labelled(point, RULES, variables) for point in points)]
+    for point in points:
+        sizes: dict[str, list[int]] = {}
+        for size in point.sizes or (0,):
+            word = words.get(Place(point.benchmark, point.ranks, size), KEPT)
+            if word != KEPT:
+                sizes.setdefault(word, []).append(size)
+        for word, own in sizes.items():
+            part = replace(point, sizes=tuple(own) if point.sizes else ())
+            found.append(forced(tuning, part, word))
+    return job_of(tuning, PROOF, name, found, left_out)
+
+
+def job_of(
+    tuning: Tuning,
+    name: str,
+    folder: str,
+    points: Iterable[SweepPoint],
+    left_out: tuple[LeftOut, ...],
+) -> SweepJob:
+    """Return a sweep of these points in its own folder."""
+    return SweepJob(
+        sweep_of(tuning, name),
+        tuning.machine,
+        name,
+        tuning.machine_word,
+        SweepPlan(tuple(points), left_out),
+        folder=tuning.root / folder,
+    )
+
+
+def measure(job: SweepJob, deadline: float | None) -> None:
+    """Measure the missing rows of a sweep; its progress goes to standard error.
+
+    Raises `OmbError` with the sweep's exit code if something could not be measured, but for
+    algorithms that the library cannot use at a size.
+    """
+    with redirect_stdout(sys.stderr):
+        code = run_sweep(job, deadline)
+    if code not in (0, LeftOutError.exit_code):
+        raise SweepError(
+            f"not everything was measured: mend the reasons above, and run the same command again "
+            f"({job.root} has all rows so far)",
+            code,
+        )
+
+
+class SweepError(OmbError):
+    """A sweep of a tuning that is not complete, with its exit code."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def results(job: SweepJob) -> tuple[pd.DataFrame, Runs]:
+    """Return the rows of a sweep's points, and the metadata of their runs."""
+    folder = Folder(job.root)
+    files = [path for point in job.plan.points if (path := folder.csv(point)).exists()]
+    found = load(list(dict.fromkeys(files)))
+    return found.rows, found.runs
+
+
+def digest(files: Iterable[Path]) -> str:
+    """Return a short name of the content of files."""
+    content = b"".join(path.read_bytes() for path in files)
+    return hashlib.sha256(content).hexdigest()[:8]
+
+
+def words_by(rules: Iterable[Rule], places: Iterable[Place]) -> dict[Place, str]:
+    """Return the words of the rules that hold at points."""
+    found = {}
+    for place in places:
+        for rule in rules:
+            inside = rule.first <= place.size <= rule.last
+            if (rule.function, rule.ranks) == place[:2] and inside:
+                found[place] = rule.algorithm.word
+    return found
+
+
+def words_of_file(
+    tuning: Tuning, texts: Sequence[str], places: Iterable[Place]
+) -> dict[Place, str]:
+    """Return the words of the algorithms that a file names at points, the library's own for others.
+
+    Raises `UsageError` if the library does not read the file.
+    """
+    choice = tuning.format.read(texts)
+    found = {}
+    for place in places:
+        value = choice(place.function, place.ranks, place.size)
+        if value is not None:
+            rows = tuning.library.table.get(place.function, ())
+            found[place] = next((row.word for row in rows if row.value == value), value)
+    return found
+
+
+def places_of(points: Iterable[SweepPoint]) -> Iterator[Place]:
+    """Yield the points that sweep points measure, each once."""
+    sizes = ((one, size) for one in points for size in one.sizes or (0,))
+    yield from dict.fromkeys(Place(one.benchmark, one.ranks, size) for one, size in sizes)
