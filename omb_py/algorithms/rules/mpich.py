@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -172,6 +172,8 @@ def read(texts: Sequence[str]) -> Choice:
             parsed.append(json.loads(text))
         except ValueError as error:
             raise UsageError(f"MPICH cannot read this file: {error}") from error
+    for tree in parsed:
+        check_keys(tree)
     algorithms = parsed[-1]
 
     def choice(function: str, ranks: int, nbytes: int) -> str | None:
@@ -190,40 +192,62 @@ def read(texts: Sequence[str]) -> Choice:
     return choice
 
 
+PLAIN = {
+    "comm_type": "intra",
+    "comm_hierarchy": "parent",
+    "is_commutative": "yes",
+    "is_op_built_in": "yes",
+    "is_sendbuf_inplace": "no",
+    "is_block_regular": "yes",
+    "is_node_consecutive": "yes",
+    "is_multi_threaded": "no",
+}
+"""What a plain call answers to questions without a number."""
+
+NUMBERS = ("comm_size", "comm_avg_ppn", "avg_msg_size", "total_msg_size", "count")
+"""Questions for a number."""
+
+
+def check_keys(tree: Tree) -> None:
+    """Raise `UsageError` for a key that MPICH does not know, which ends a job."""
+    for key, below in tree.items():
+        if key.startswith(("algorithm=", "composition=")):
+            continue
+        name, _, _ = parts(key)
+        if name not in ("collective", *PLAIN, *NUMBERS):
+            raise UsageError(f"MPICH cannot read this file: unknown key {key!r}")
+        check_keys(below)
+
+
 def holds(question: str, function: str, ranks: int, nbytes: int) -> bool:
     """Return the answer of a plain call to a question of a tree."""
-    name, sign, value = next(parts(question))
+    name, sign, value = parts(question)
     if value == "any":
         return True
+    whole = nbytes if function.startswith("reduce_scatter") else nbytes * ranks
     size = {
         "comm_size": ranks,
+        "comm_avg_ppn": ranks,
         "avg_msg_size": nbytes,
-        "total_msg_size": nbytes * (1 if function.startswith("reduce_scatter") else ranks),
+        "total_msg_size": whole,
         "count": nbytes,
     }.get(name)
-    if size is not None and value == "pow2":
+    if size is None:
+        return PLAIN.get(name) == value
+    if value == "pow2":
         power = 1 << (ranks.bit_length() - 1)
         return size < power if sign == "<" else ranks == power
-    if size is not None and value.isdigit():
-        return size <= int(value) if sign == "<=" else size < int(value)
-    return question in {
-        "comm_type=intra",
-        "comm_hierarchy=parent",
-        "is_commutative=yes",
-        "is_op_built_in=yes",
-        "is_sendbuf_inplace=no",
-        "is_block_regular=yes",
-        "is_node_consecutive=yes",
-        "is_multi_threaded=no",
-    }
+    if not value.isdigit():  # as many ranks as on the node
+        return True
+    return size <= int(value) if sign == "<=" else size < int(value)
 
 
-def parts(question: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the name, the sign and the value of a question."""
+def parts(question: str) -> tuple[str, str, str]:
+    """Return the name, the sign and the value of a question."""
     found = re.fullmatch(r"\s*(\w+)\s*(<=|<|=)\s*(\w+)\s*", question)
     if found is None:
         raise UsageError(f"MPICH cannot read this file: unknown key {question!r}")
-    yield found[1], found[2], found[3]
+    return found[1], found[2], found[3]
 
 
 def environment(files: Sequence[Path]) -> dict[str, str]:
