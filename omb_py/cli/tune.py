@@ -16,7 +16,7 @@ from omb_py.cli import debug_option
 from omb_py.cli.analysis_options import listed, note
 from omb_py.cli.job import machine_option
 from omb_py.cli.sweep import seconds_of
-from omb_py.core.errors import UsageError, needing
+from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import count, first_of
 from omb_py.options.types import PERCENTAGE, SIZE_LIST, TextType, WholeNumber
 
@@ -183,6 +183,7 @@ def experiments_of(functions: Sequence[str], values: dict[str, Any]) -> tuple[Ex
 def tuned(tuning: Tuning, values: dict[str, Any], deadline: float | None) -> int:
     """Measure, choose, prove and write; return the exit code."""
     from omb_py.analysis import tuning as analysis
+    from omb_py.analysis.verdict import FASTER
     from omb_py.core.text import tables
     from omb_py.sweeps import tuning as tunings
 
@@ -205,9 +206,9 @@ def tuned(tuning: Tuning, values: dict[str, Any], deadline: float | None) -> int
         name = f"{tunings.PROOF}-{tunings.digest(draft)}"
         files = tunings.files_of(tuning, rules, (), root / name)
         words = tunings.words_by(rules, measured)
+        said = tunings.words_of_library(tuning, files)
         proof = tunings.proof_sweep(tuning, files, words, name)
         tunings.measure(proof, deadline)
-        said = tunings.words_of_library(tuning, files)
         rows, _ = tunings.results(proof)
         again = analysis.values_of(rows)
         proved = analysis.proofs(again, lambda place: words.get(place, analysis.KEPT))
@@ -230,12 +231,10 @@ def tuned(tuning: Tuning, values: dict[str, Any], deadline: float | None) -> int
         print(f"boundary of {border.text}")
     for line in said:
         print(f"{tuning.build.text} says: {line}")
-    conclusion = conclusion_of(chosen, proved, removed, gain)
-    print(conclusion.sentence)
-    for reason in conclusion.reasons:
-        print(f"  {reason}")
-    show_use(tuning, files, bool(rules))
-    return conclusion.exit_code
+    code = report(conclusion_of(chosen, proved, removed, gain))
+    helps = any(one.of_kept is not None and one.of_kept.verdict == FASTER for one in chosen)
+    show_use(tuning, files, bool(rules) or helps)
+    return code
 
 
 def conclusion_of(
@@ -281,43 +280,47 @@ def checked(
     paths = [path.resolve() for path in files]
     contents = [texts.read_text(str(path)) for path in paths]
     places = list(tunings.places_of(tunings.default_points(tuning, tunings.PROOF)[0]))
-    refused = None
-    words: dict[Place, str] = {}
     try:
         words = tunings.words_of_file(tuning, contents, places)
-    except UsageError as error:
-        refused = str(error)
+        said = tunings.words_of_library(tuning, paths)
+    except OmbError as error:
+        return report(conclusion_of_check((), values["gain"], str(error)))
     known = {place: word for place, word in words.items() if word in tuning.words(place.function)}
     name = f"check-{tunings.digest(paths)}"
     job = tunings.proof_sweep(tuning, paths, known, name)
     if values["dry_run"]:
         show_plan(tuning, job)
         return 0
-    if refused is not None:
-        note(refused)
     tell_plan(tuning, job, deadline)
     tunings.measure(job, deadline)
     rows, _ = tunings.results(job)
     measured = analysis.values_of(rows)
     proved = analysis.proofs(measured, lambda place: words.get(place, analysis.KEPT))
     tables.write(tables.Target(), [analysis.proof_sheet(proved, (), values["gain"])])
-    for line in tunings.words_of_library(tuning, paths):
+    for line in said:
         print(f"{tuning.build.text} says: {line}")
-    conclusion = conclusion_of_check(proved, values["gain"], refused)
+    return report(conclusion_of_check(proved, values["gain"]))
+
+
+def report(conclusion: Conclusion) -> int:
+    """Print a conclusion with its reasons; return its exit code."""
     print(conclusion.sentence)
     for reason in conclusion.reasons:
         print(f"  {reason}")
     return conclusion.exit_code
 
 
-def conclusion_of_check(proved: Sequence[Proved], gain: float, refused: str | None) -> Conclusion:
+def conclusion_of_check(
+    proved: Sequence[Proved], gain: float, refused: str | None = None
+) -> Conclusion:
     """Return the conclusion on given files: which rules help, hurt, do nothing, or are ignored."""
     from omb_py.analysis.conclusion import Conclusion
     from omb_py.analysis.failures import Failure
     from omb_py.analysis.tuning import KEPT
 
-    failed = [Failure(refused)] if refused is not None else []
-    undecided, counts = [], dict.fromkeys(("faster", "no difference"), 0)
+    if refused is not None:
+        return Conclusion(1, (Failure(refused),), (), (), "file", "read by the library")
+    failed, undecided, counts = [], [], dict.fromkeys(("faster", "no difference"), 0)
     for one in proved:
         outcome = one.outcome(gain)
         named = "without a rule" if one.word == KEPT else one.word
@@ -401,11 +404,11 @@ def about_of(tuning: Tuning) -> list[str]:
     ]
 
 
-def show_use(tuning: Tuning, files: Sequence[Path], any_rules: bool) -> None:
-    """Print how the files are put in force, and keep that beside them."""
+def show_use(tuning: Tuning, files: Sequence[Path], helps: bool) -> None:
+    """Print how the files are put in force if that helps, and keep it beside them."""
     from omb_py.sweeps.files import write_atomically
 
-    if not any_rules:
+    if not helps:
         print(f"no rule: {tuning.build.text} takes its own choice everywhere")
         return
     variables = tuning.environment(files)

@@ -131,13 +131,21 @@ def library_here(machine: Machine) -> LibraryBuild:
 
 
 def words_of_library(tuning: Tuning, files: Sequence[Path]) -> list[str]:
-    """Return what the library itself says of files of rules that it was given, as it starts."""
+    """Return what the library itself says of files of rules that it was given, as it starts.
+
+    Raises `OmbError` if it does not start with them.
+    """
     variables = tuning.environment(files) | {SUMMARY: "1"}
     environment = {**os.environ, **tuning.machine.environment, **variables}
     command = [sys.executable, "-c", IN_FORCE]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    said = done.stdout.splitlines() + done.stderr.splitlines()
-    return list(dict.fromkeys(line for line in said if any(str(file) in line for file in files)))
+    lines = done.stdout.splitlines() + done.stderr.splitlines()
+    if done.returncode:
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["no word"]
+        named = " and ".join(map(str, files))
+        words = " … ".join(dict.fromkeys((said[0], said[-1])))
+        raise OmbError(f"{tuning.build.text} does not start with {named}: {words}")
+    return list(dict.fromkeys(line for line in lines if any(str(file) in line for file in files)))
 
 
 def check_functions(tuning: Tuning) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,12 +14,12 @@ from omb_py.algorithms.rules import Choice, LibraryBuild, Rule, rules_format
 from omb_py.core.errors import OmbError, UsageError
 
 OPEN_MPI = LibraryBuild("Open MPI", (5, 0, 11))
-COMPOSITIONS = {
+COMPOSITIONS: dict[str, dict[str, Any]] = {
     "collective=allreduce": {
         "comm_type=intra": {"composition=MPIDI_Allreduce_intra_composition_alpha": {}}
     }
 }
-ALGORITHMS = {
+ALGORITHMS: dict[str, dict[str, Any]] = {
     "collective=bcast": {
         "comm_type=intra": {"algorithm=MPIR_Bcast_intra_binomial": {}},
         "comm_type=inter": {"algorithm=MPIR_Bcast_inter_remote_send_local_bcast": {}},

@@ -16,6 +16,8 @@ import pytest
 
 from omb_py.algorithms import DEFAULT, Algorithm, AlgorithmLibrary, library
 from omb_py.algorithms.patterns import CollectiveShape, Pattern, Round, messages
+from omb_py.algorithms.rules import LibraryBuild, Rule, rules_format
+from omb_py.core.mpi import abi
 from omb_py.simulation.collectives import of_library
 from omb_py.simulation.program import Send
 from tests.conftest import Run, rows_of, run, succeeded
@@ -257,6 +259,46 @@ def test_number_needs_dynamic_rules(traffic: Traffic, vendor: str) -> None:
     assert ignored == own
     assert difference(ring, CollectiveShape(5, 1000, 4), ignored) is not None
     assert difference(ring, CollectiveShape(5, 1000, 4), obeyed) is None
+
+
+RULES = {"allreduce": "ring", "bcast": "scatter_ring", "allgather": "ring", "alltoall": "bruck"}
+"""Algorithms that no library takes by itself on four ranks for the sizes of the rules below."""
+
+
+@pytest.mark.long
+def test_file_of_rules_makes_the_library_send_what_its_algorithms_do(
+    traffic: Traffic, vendor: str, tmp_path: Path
+) -> None:
+    """From 64 to 1000 bytes on four ranks; elsewhere it sends what it sends without the file."""
+    found, form = library(vendor), rules_format(vendor)
+    rules = [Rule(name, 4, 64, 1000, found.algorithm(name, word)) for name, word in RULES.items()]
+    build = LibraryBuild(vendor, (5, 0, 10), Path(abi.library_path()))
+    paths = [tmp_path / name for name in form.files]
+    for path, text in zip(paths, form.write(rules, ["of a test"], build), strict=True):
+        path.write_text(text)
+    compared = {True: 0, False: 0}
+    for ranks in (4, 5):
+        own, obeyed = (
+            {
+                (call["function"], call["bytes"]): call
+                for call in traffic(ranks, *RULES, **environment)
+                if call["word"] == DEFAULT
+            }
+            for environment in ({}, form.environment(paths))
+        )
+        for (name, nbytes), call in obeyed.items():
+            inside = ranks == 4 and 64 <= nbytes <= 1000
+            if inside:
+                shape = CollectiveShape(ranks, nbytes, call["itemsize"])
+                rounds = found.algorithm(name, RULES[name]).rounds
+                assert difference(rounds, shape, sent_of(call)) is None, (name, nbytes)
+                unlike = difference(rounds, shape, sent_of(own[name, nbytes]))
+                assert unlike is not None, (name, nbytes)
+            else:
+                assert sent_of(call) == sent_of(own[name, nbytes]), (name, nbytes, ranks)
+            compared[inside] += 1
+    assert compared[True] == 2 * len(RULES)
+    assert compared[False] >= 4 * len(RULES)
 
 
 def test_mpich_obeys_only_without_its_device(mpi: str, vendor: str, tmp_path: Path) -> None:
