@@ -27,7 +27,6 @@ from omb_py.analysis.verdict import (
     adjusted,
     by_runs,
     factor,
-    percent,
     verdicts,
 )
 from omb_py.core.text.tables import Sheet
@@ -41,6 +40,9 @@ KEPT = "kept"
 
 RULES = "rules"
 """The library with the rules."""
+
+OWN_WORD = "own "
+"""How the names of omb-py's own algorithms begin, which no library can choose."""
 
 GAIN = 0.05
 """The part by which an algorithm has to be faster by default."""
@@ -155,7 +157,11 @@ def choices(values: Values, gain: float = GAIN, denied: Collection[Place] = ()) 
     found: list[Chosen] = []
     before: Chosen | None = None
     for place, options in values.items():
-        of_options = all_compared.get(place, {})
+        of_options = {
+            word: one
+            for word, one in all_compared.get(place, {}).items()
+            if not word.startswith(OWN_WORD)
+        }
         if not of_options:
             continue
         goes_on = before is not None and before.place[:2] == place[:2]
@@ -356,6 +362,20 @@ def choice_sheet(chosen: Iterable[Chosen]) -> Sheet:
     return Sheet("Measured", columns, tuple(lines))
 
 
+def own_sheet(values: Values) -> Sheet | None:
+    """Return the table of omb-py's own algorithms beside the library; None if there are none."""
+    lines = [
+        (*where(place), word.removeprefix(OWN_WORD), one.text)
+        for place, options in compared(values).items()
+        for word, one in options.items()
+        if word.startswith(OWN_WORD)
+    ]
+    columns = ("function", "ranks", "size", "algorithm", "than default")
+    remark = "No library can choose these: they are made of point-to-point messages."
+    title = "For information: omb-py's own algorithms"
+    return Sheet(title, columns, tuple(lines), (remark,)) if lines else None
+
+
 def proof_sheet(proved: Iterable[Proved], removed: Collection[Place], gain: float) -> Sheet:
     """Return the table of what the rules do; ``removed`` points lost theirs for it."""
     lines = []
@@ -400,8 +420,3 @@ def rows_of(
             "rules_high": proof and proof.of_rules.high,
             "verdict": proof and proof.outcome(gain),
         }
-
-
-def gain_text(gain: float) -> str:
-    """Return a gain as a percentage."""
-    return percent(gain)

@@ -73,6 +73,11 @@ ENVIRONMENT = "environment.sh"
     default=(),
     help="Further segment sizes of algorithms that cut messages, as 8K,128K.",
 )
+@click.option(
+    "--own-algorithms",
+    is_flag=True,
+    help="Measure omb-py's own algorithms, too, for information.",
+)
 @click.option("--binding", default="buffer", show_default=True, help="Binding of the benchmarks.")
 @click.option(
     "--max-time",
@@ -127,6 +132,7 @@ def command(functions: tuple[str, ...], check: tuple[Path, ...], **values: Any) 
         values["seed"],
         build,
         values["segments"],
+        values["own_algorithms"],
     )
     tunings.check_functions(tuning)
     stop = values["stop_after"]
@@ -223,6 +229,7 @@ def tuned(tuning: Tuning, values: dict[str, Any], deadline: float | None) -> int
     about = about_of(tuning)
     files = tunings.files_of(tuning, rules, about, root)
     sheets = [analysis.choice_sheet(chosen)]
+    sheets += [one for one in [analysis.own_sheet(measured)] if one is not None]
     sheets += [analysis.proof_sheet(proved, removed, gain)] if proved else []
     tables.write(tables.Target(), sheets)
     table = tables.Target("csv", str(root / TABLE), force=True)
@@ -346,17 +353,10 @@ def show_plan(tuning: Tuning, job: SweepJob) -> None:
 
 
 def plan_text(tuning: Tuning, job: SweepJob) -> str:
-    """Return how many launches a sweep takes at most, as a sentence without its end."""
-    from omb_py.sweeps.points import launched_together
-
-    waiting, number = list(job.plan.points), 0
-    while waiting:
-        together = launched_together(waiting)
-        waiting = [one for one in waiting if one not in together]
-        number += 1
+    """Return how many launches a sweep takes, as a sentence without its end."""
     options = {(one.variant or one.library_algorithm) for one in job.plan.points}
     return (
-        f"{tuning.build.text}: {number} launches of {len(options)} options, "
+        f"{tuning.build.text}: {len(job.plan.points)} launches of {len(options)} options, "
         f"{tuning.launches} of each"
     )
 

@@ -22,13 +22,16 @@ import pandas as pd
 from omb_py.algorithms import Algorithm, AlgorithmLibrary, library
 from omb_py.algorithms.rules import LibraryBuild, Rule, RulesFormat, rules_format
 from omb_py.analysis.table import load
-from omb_py.analysis.tuning import KEPT, RULES, Place
+from omb_py.analysis.tuning import KEPT, OWN_WORD, RULES, Place
+from omb_py.benchmarks.algorithms import TABLE as OWN
+from omb_py.benchmarks.algorithms import words as own_words
 from omb_py.core.errors import LeftOutError, OmbError, UsageError
 from omb_py.results.metadata import Runs
 from omb_py.sweeps.config import Experiment, Sweep
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.point_options import Setting
 from omb_py.sweeps.points import LeftOut, SweepPlan, SweepPoint, plan
 from omb_py.sweeps.run import run_sweep
 from omb_py.sweeps.sweep_job import SweepJob
@@ -63,7 +66,7 @@ class Tuning:
 
     ``root`` is the folder of the sweeps and of the files. ``experiments`` have the sizes and the
     numbers of ranks of each function, ``segments`` are further sizes in bytes of the segments of
-    algorithms that cut messages.
+    algorithms that cut messages. With ``own``, omb-py's own algorithms are measured, too.
     """
 
     root: Path
@@ -74,6 +77,7 @@ class Tuning:
     seed: int
     build: LibraryBuild
     segments: tuple[int, ...] = ()
+    own: bool = False
 
     @property
     def format(self) -> RulesFormat:
@@ -210,6 +214,12 @@ def forced(tuning: Tuning, point: SweepPoint, word: str) -> SweepPoint:
     )
 
 
+def of_our_own(point: SweepPoint, word: str) -> SweepPoint:
+    """Return a point with an algorithm of omb-py's own, made of point-to-point messages."""
+    setting = Setting("p2p-algorithm", word)
+    return replace(point, variant=f"{OWN_WORD}{word}", settings=(*point.settings, setting))
+
+
 def first_sweep(tuning: Tuning) -> SweepJob:
     """Return the sweep of all algorithms, writing the files without rules that it needs."""
     points, left_out = default_points(tuning, FIRST)
@@ -218,6 +228,8 @@ def first_sweep(tuning: Tuning) -> SweepJob:
     found = [*points, *(labelled(point, KEPT, variables) for point in points)]
     for point in points:
         found += [forced(tuning, point, word) for word in tuning.words(point.benchmark)]
+        if tuning.own and point.benchmark in OWN:
+            found += [of_our_own(point, word) for word in own_words(point.benchmark)]
     return job_of(tuning, FIRST, FIRST, found, left_out)
 
 
@@ -265,7 +277,8 @@ def measure(job: SweepJob, deadline: float | None) -> None:
     algorithms that the library cannot use at a size.
     """
     with redirect_stdout(sys.stderr):
-        code = run_sweep(job, deadline)
+        # what shares a launch with others is not what a forced algorithm is, which never does
+        code = run_sweep(job, deadline, launch_each=True)
     if code not in (0, LeftOutError.exit_code):
         raise SweepError(
             f"not everything was measured: mend the reasons above, and run the same command again "

@@ -16,6 +16,7 @@ from omb_py.analysis.tuning import (
     Place,
     Values,
     choices,
+    own_sheet,
     proofs,
     rules_of,
 )
@@ -105,6 +106,17 @@ def test_default_that_nothing_reaches_is_lost() -> None:
 def test_algorithm_that_cannot_be_used_at_a_size_is_not_chosen_there() -> None:
     times = {DEFAULT: SAME, KEPT: SAME, "ring": (np.inf, 10.0, 150.0)}
     assert words(launches(times)) == [KEPT, "ring", "ring"]
+
+
+def test_own_algorithm_is_told_and_never_chosen() -> None:
+    times = {DEFAULT: SAME, KEPT: SAME, "own ring": (5.0, 10.0, 100.0)}
+    values = launches(times)
+    assert words(values) == [KEPT] * 3
+    sheet = own_sheet(values)
+    assert sheet is not None
+    assert [row[:4] for row in sheet.rows] == [
+        ("allreduce", "4", size, "ring") for size in ("8 B", "1 KiB", "64 KiB")
+    ]
 
 
 def ranges(values: Values) -> tuple[list[tuple[int, int, str]], list[Boundary]]:
