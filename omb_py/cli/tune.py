@@ -21,6 +21,8 @@ from omb_py.core.text.words import count, first_of
 from omb_py.options.types import PERCENTAGE, SIZE_LIST, TextType, WholeNumber
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from omb_py.analysis.conclusion import Conclusion
     from omb_py.analysis.tuning import Chosen, Place, Proved
     from omb_py.sweeps.config import Experiment
@@ -32,6 +34,7 @@ LAUNCHES = 8
 
 TABLE = "table.csv"
 ENVIRONMENT = "environment.sh"
+FIGURE = "tuning.svg"
 
 
 @click.command("tune")
@@ -232,8 +235,9 @@ def tuned(tuning: Tuning, values: dict[str, Any], deadline: float | None) -> int
     sheets += [one for one in [analysis.own_sheet(measured)] if one is not None]
     sheets += [analysis.proof_sheet(proved, removed, gain)] if proved else []
     tables.write(tables.Target(), sheets)
-    table = tables.Target("csv", str(root / TABLE), force=True)
-    tables.write(table, sheets, analysis.table(chosen, proved, gain))
+    points = analysis.table(chosen, proved, gain)
+    tables.write(tables.Target("csv", str(root / TABLE), force=True), sheets, points)
+    draw(points, root)
     for border in boundaries:
         print(f"boundary of {border.text}")
     for line in said:
@@ -242,6 +246,18 @@ def tuned(tuning: Tuning, values: dict[str, Any], deadline: float | None) -> int
     helps = any(one.of_kept is not None and one.of_kept.verdict == FASTER for one in chosen)
     show_use(tuning, files, bool(rules) or helps)
     return code
+
+
+def draw(points: pd.DataFrame, root: Path) -> None:
+    """Write the figure of a table into a folder, if what draws figures is there."""
+    try:
+        with needing("analysis"):
+            from omb_py.analysis.charts import tuning as charts
+            from omb_py.analysis.charts.figures import write
+        for chart in charts.tuning_chart(points):
+            list(write({chart.name: chart}, str(root / FIGURE), ("svg",), force=True))
+    except OmbError as error:
+        note(f"the figure is left out: {error}")
 
 
 def conclusion_of(

@@ -37,6 +37,9 @@ SAME_CAUSE = 3
 """Points that fail in the same words before the first row, or before their ranks meet: the cause is
 not in the points."""
 
+LEFT_OUT = "left out messages of "
+"""How omb-py's sentence on sizes that cannot be measured begins."""
+
 MOST_PAUSES = 20  # in a row, after which a point waits for another start
 
 
@@ -291,6 +294,8 @@ def judge(code: int | None, ended: str | None, left: tuple[int, ...], excuse: st
         UnsupportedError.exit_code: outcomes.UNSUPPORTED,
         MissingError.exit_code: outcomes.MISSING,
     }
+    if code is not None and code < 0 and (excuse or "").startswith(LEFT_OUT):
+        return outcomes.SHORT  # Open MPI's launcher may crash when ranks of many nodes end so
     return outcomes.FAILED if code is None or not excuse else meant.get(code, outcomes.FAILED)
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import pandas as pd
 
 from omb_py.algorithms import Algorithm, AlgorithmLibrary, library
+from omb_py.algorithms.patterns import CollectiveShape
 from omb_py.algorithms.rules import LibraryBuild, Rule, RulesFormat, rules_format
 from omb_py.analysis.table import load
 from omb_py.analysis.tuning import KEPT, OWN_WORD, RULES, Place
@@ -35,9 +36,13 @@ from omb_py.sweeps.point_options import Setting
 from omb_py.sweeps.points import LeftOut, SweepPlan, SweepPoint, plan
 from omb_py.sweeps.run import run_sweep
 from omb_py.sweeps.sweep_job import SweepJob
+from omb_py.sweeps.targets import target
 
 FIRST, PROOF = "algorithms", "proof"
 """The two sweeps, and their folders."""
+
+REDUCED = 4
+"""Bytes of an element that the benchmarks of reductions add up (MPI_INT)."""
 
 BUILD = """\
 import json
@@ -203,15 +208,25 @@ def labelled(point: SweepPoint, word: str, variables: Mapping[str, str]) -> Swee
     return replace(point, variant=word, environment=tuple(sorted(environment.items())))
 
 
-def forced(tuning: Tuning, point: SweepPoint, word: str) -> SweepPoint:
-    """Return a point with an algorithm that the library is made to use."""
-    variables = tuning.variables(point.benchmark, tuning.library.algorithm(point.benchmark, word))
-    environment = {**dict(point.environment), **variables}
-    return replace(
-        point,
-        library_algorithm=word,
-        environment=tuple(sorted(environment.items())),
+def forced(tuning: Tuning, point: SweepPoint, word: str) -> Iterator[SweepPoint]:
+    """Yield a point with an algorithm that the library is made to use, at sizes that it allows."""
+    benchmark = target(point.benchmark)
+    algorithm = tuning.library.algorithm(benchmark.name, word)
+    itemsize = REDUCED if benchmark.reduces else 1
+    sizes = tuple(
+        size
+        for size in point.sizes
+        if algorithm.refusal(CollectiveShape(point.ranks, size, itemsize)) is None
     )
+    without_size = not point.sizes and not algorithm.refusal(CollectiveShape(point.ranks, 0))
+    if sizes or without_size:
+        environment = {**dict(point.environment), **tuning.variables(benchmark.name, algorithm)}
+        yield replace(
+            point,
+            sizes=sizes,
+            library_algorithm=word,
+            environment=tuple(sorted(environment.items())),
+        )
 
 
 def of_our_own(point: SweepPoint, word: str) -> SweepPoint:
@@ -227,7 +242,8 @@ def first_sweep(tuning: Tuning) -> SweepJob:
     variables = tuning.environment(files)
     found = [*points, *(labelled(point, KEPT, variables) for point in points)]
     for point in points:
-        found += [forced(tuning, point, word) for word in tuning.words(point.benchmark)]
+        for word in tuning.words(point.benchmark):
+            found += forced(tuning, point, word)
         if tuning.own and point.benchmark in OWN:
             found += [of_our_own(point, word) for word in own_words(point.benchmark)]
     return job_of(tuning, FIRST, FIRST, found, left_out)
@@ -248,7 +264,7 @@ def proof_sweep(
                 sizes.setdefault(word, []).append(size)
         for word, own in sizes.items():
             part = replace(point, sizes=tuple(own) if point.sizes else ())
-            found.append(forced(tuning, part, word))
+            found += forced(tuning, part, word)
     return job_of(tuning, PROOF, name, found, left_out)
 
 

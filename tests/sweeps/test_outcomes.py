@@ -37,6 +37,7 @@ from tests.sweeps.configs import machine, sweep
         (139, None, (), None, DONE),  # crashed after the last row
         (0, None, (8,), None, FAILED),  # Open MPI's launcher after a node broke
         (3, None, (8,), "left out messages of 8 bytes", SHORT),
+        (-11, None, (8,), "left out messages of 8 bytes", SHORT),  # and the launcher crashed
         (5, None, (8,), "binding pickle has no reduce_scatter", UNSUPPORTED),
         (8, None, (8,), "buffer cupy needs a device", MISSING),
         (2, None, (8,), "start 3 ranks or more", REFUSED),
