@@ -126,6 +126,8 @@ def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statisti
     remark = f"In brackets: how many times {'longer' if lower else 'less'} than {first}."
     if min(own["runs"].min() for own in points.values()) < 2:
         remark += " Single launches say nothing of what launches differ by: repeat them."
+    if DEFAULT in named:
+        remark += " omb-py tune writes rules for the library."
     return Sheet(title, ("size", *named, "best"), tuple(lines), (remark,))
 
 

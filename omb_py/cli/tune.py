@@ -81,7 +81,10 @@ FIGURE = "tuning.svg"
     is_flag=True,
     help="Measure omb-py's own algorithms, too, for information.",
 )
-@click.option("--binding", default="buffer", show_default=True, help="Binding of the benchmarks.")
+@click.option("--buffer", default="numpy", show_default=True, help="Buffer of the benchmarks.")
+@click.option(
+    "--binding", default="buffer", show_default=True, help="Their binding; nccl tunes NCCL."
+)
 @click.option(
     "--max-time",
     type=float,
@@ -125,7 +128,7 @@ def command(functions: tuple[str, ...], check: tuple[Path, ...], **values: Any) 
         from omb_py.analysis import tuning as analysis  # noqa: F401
 
     machine = find_machine(values["machine"])
-    build = tunings.library_here(machine)
+    build = tunings.library_here(machine, values["binding"])
     tuning = tunings.Tuning(
         values["output"],
         machine,
@@ -157,7 +160,11 @@ def experiments_of(functions: Sequence[str], values: dict[str, Any]) -> tuple[Ex
     from omb_py.sweeps.points import select_benchmarks
     from omb_py.sweeps.toml import read, reason
 
-    shared = {"bindings": (values["binding"],), "options": {"max-time": values["max_time"]}}
+    shared = {
+        "buffers": (values["buffer"],),
+        "bindings": (values["binding"],),
+        "options": {"max-time": values["max_time"]},
+    }
     if values["sweep"] is not None:
         if functions:
             raise UsageError(f"--sweep names the functions: leave out {first_of(functions, 3)}")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from omb_py.algorithms import Algorithm, AlgorithmLibrary, library
+from omb_py.algorithms import Algorithm, AlgorithmLibrary, library, nccl
 from omb_py.algorithms.patterns import CollectiveShape
 from omb_py.algorithms.rules import LibraryBuild, Rule, RulesFormat, rules_format
 from omb_py.analysis.table import load
@@ -92,7 +92,7 @@ class Tuning:
     @property
     def library(self) -> AlgorithmLibrary:
         """The library's algorithms."""
-        return library(self.build.name)
+        return nccl.LIBRARY if self.build.name == nccl.LIBRARY.name else library(self.build.name)
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -108,6 +108,8 @@ class Tuning:
     def words(self, function: str) -> list[str]:
         """Return the words of a function's algorithms, with segments of other sizes."""
         found = list(self.library.words(function))
+        if self.build.name == nccl.LIBRARY.name:  # its rules need a protocol
+            found = [word for word in found if self.library.algorithm(function, word).settings]
         for word in self.library.words(function):
             if self.library.algorithm(function, word).with_segment is not None:
                 found += [f"{word}:{size}" for size in self.segments]
@@ -124,11 +126,13 @@ class Tuning:
         return taken_back | self.format.environment(files)
 
 
-def library_here(machine: Machine) -> LibraryBuild:
-    """Return the MPI library of this Python, in another process.
+def library_here(machine: Machine, binding: str) -> LibraryBuild:
+    """Return the library that a binding calls: NCCL, or this Python's MPI, in another process.
 
     Raises `OmbError` if there is none.
     """
+    if binding == "nccl":
+        return LibraryBuild(nccl.LIBRARY.name, ())
     environment = {**os.environ, **machine.environment, "MPI4PY_RC_INITIALIZE": "0"}
     command = [sys.executable, "-c", BUILD]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -144,6 +148,8 @@ def words_of_library(tuning: Tuning, files: Sequence[Path]) -> list[str]:
 
     Raises `OmbError` if it does not start with them.
     """
+    if tuning.build.name == nccl.LIBRARY.name:
+        return []  # it starts on devices alone
     variables = tuning.environment(files) | {SUMMARY: "1"}
     environment = {**os.environ, **tuning.machine.environment, **variables}
     command = [sys.executable, "-c", IN_FORCE]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 
 import numpy as np
 import pytest
 
 from omb_py.algorithms import library
+from omb_py.analysis.charts.tuning import tuning_chart
 from omb_py.analysis.tuning import (
     DEFAULT,
     KEPT,
@@ -19,6 +22,7 @@ from omb_py.analysis.tuning import (
     own_sheet,
     proofs,
     rules_of,
+    table,
 )
 
 SIZES = (8, 1024, 65536)
@@ -180,3 +184,18 @@ def test_algorithm_as_fast_as_the_library_cannot_tell_whether_it_is_obeyed() -> 
     times = {DEFAULT: SAME, RULES: SAME, "ring": SAME}
     found = proofs(launches(times), lambda place: "ring")
     assert {one.outcome(0.05) for one in found} == {"no difference"}
+
+
+def test_figure_has_a_panel_for_each_function_and_bands_where_a_rule_is() -> None:
+    values = launches({DEFAULT: SAME, KEPT: SAME, "ring": (20.0, 10.0, 100.0)})
+    (chart,) = tuning_chart(table(choices(values), [], 0.05))
+    text = json.dumps(chart.specification())
+    assert "allreduce, 4 ranks" in text
+    assert text.count('"text": "ring"') == 1
+    assert {"default", "fastest algorithm"} <= {*re.findall(r'"line": "([^"]+)"', text)}
+    assert chart.image("svg").startswith(b"<svg")
+
+
+def test_function_without_sizes_has_no_figure() -> None:
+    values = {Place("barrier", 4, 0): {DEFAULT: np.full(8, 2.0), "tree": np.full(8, 1.0)}}
+    assert list(tuning_chart(table(choices(values), [], 0.05))) == []

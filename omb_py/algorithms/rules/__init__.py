@@ -49,7 +49,7 @@ class LibraryBuild:
     @property
     def text(self) -> str:
         """The name and the version."""
-        return f"{self.name} {'.'.join(map(str, self.version))}"
+        return f"{self.name} {'.'.join(map(str, self.version))}".rstrip()
 
 
 @dataclass(frozen=True)

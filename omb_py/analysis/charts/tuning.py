@@ -39,7 +39,9 @@ def tuning_chart(table: pd.DataFrame) -> Iterator[Chart]:
     rows = table[table["bytes"] > 0].copy()
     if rows["bytes"].nunique() < 2:
         return
+    # ratios are of launches that took turns; the two sweeps are of different minutes
     rows["fastest_us"] = rows["default_us"] * rows["fastest_ratio"]
+    rows["rules_us"] = rows["default_us"] * rows["rules_ratio"].astype(float)
     rows["panel"] = [f"{row.function}, {row.ranks} ranks" for row in rows.itertuples()]
     facts = (
         "Shaded: the sizes at which a rule names an algorithm",

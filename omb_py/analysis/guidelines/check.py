@@ -331,8 +331,8 @@ def remarks(points: pd.DataFrame) -> Iterator[str]:
             )
     if (points["verdict"] == VIOLATED).any():
         yield (
-            "another algorithm may mend a violation: measure some with --coll-algorithm, then "
-            "omb-py show --across library_algorithm"
+            "another algorithm may mend a violation: omb-py tune measures them and writes rules, "
+            "omb-py show --across library_algorithm compares those of --coll-algorithm"
         )
 
 
