@@ -74,7 +74,7 @@ class OneBinding:
 
             with self.group.agreement():
                 self._library_algorithm = requested_algorithm(
-                    self.benchmark.name, self.options.library_algorithm, self.options
+                    self.benchmark.name, self.options.library_algorithm
                 )
         self._measurement.get_ready()
 

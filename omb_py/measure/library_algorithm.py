@@ -1,65 +1,45 @@
-"""The library's algorithm that a run asks for: set before it starts, checked before timing."""
+"""The library's algorithm that a run asks for: set before MPI is started, checked before timing."""
 
 from __future__ import annotations
 
 import os
 
-from omb_py.algorithms import DEFAULT, Algorithm, AlgorithmLibrary, function_of, library, nccl
+from omb_py.algorithms import DEFAULT, Algorithm, AlgorithmLibrary, function_of, library
 from omb_py.algorithms.patterns import CollectiveShape
 from omb_py.benchmarks import Case, Plan
 from omb_py.bindings import Binding
-from omb_py.buffers import on_device
 from omb_py.core import mpi
 from omb_py.core.errors import LeftOutError, OmbError, UnsupportedError, UsageError
 from omb_py.core.mpi.tool_interface import ControlVariable
-from omb_py.core.options import Options
-
-BY_NCCL = ("nccl", "torch")
-"""Bindings whose collectives can be NCCL's."""
 
 STARTED_WITH: set[str] = set()
 """Variables that `request` set: MPI has read them, and the next request looks for them."""
 
 
-def select(
-    benchmark: str, word: str | None, options: Options
-) -> tuple[AlgorithmLibrary, Algorithm] | None:
-    """Return the library that a binding calls, and its algorithm ``word``; None for its own choice.
+def select(benchmark: str, word: str | None) -> tuple[AlgorithmLibrary, Algorithm] | None:
+    """Return the library of this process and the algorithm ``word``; None for its own choice.
 
-    MPI need not be started. Raises `UsageError` if the library has no algorithm of this name,
-    `UnsupportedError` if torch sends by another library than NCCL.
+    MPI need not be started. Raises `UsageError` if the library has no algorithm of this name.
     """
     if word is None or word == DEFAULT:
         return None
-    if options.binding in BY_NCCL:
-        if options.binding == "torch" and (options.backend or by_default(options)) != "nccl":
-            raise UnsupportedError(
-                f"--coll-algorithm {word}: torch's {options.backend or by_default(options)} has no "
-                "algorithms to choose from: add --backend nccl with a buffer on a device"
-            )
-        found = nccl.LIBRARY
-    else:
-        found = library(mpi.load().get_vendor()[0])
+    found = library(mpi.load().get_vendor()[0])
     return found, found.algorithm(function_of(benchmark), word)
 
 
-def by_default(options: Options) -> str:
-    """Return the backend that torch has without ``--backend``."""
-    return "nccl" if on_device(options.buffer) else "gloo"
+def request(benchmark: str, word: str | None) -> None:
+    """Set the library's variables in this process, for an MPI that is not started yet.
 
-
-def request(benchmark: str, word: str | None, options: Options) -> None:
-    """Set the library's variables in this process, for an MPI or NCCL that is not started yet.
-
-    Raises as `select`, and `UsageError` if a variable has another value, or MPI is started.
+    Raises `UsageError` if the library has no such algorithm, a variable has another value, or MPI
+    is started.
     """
-    choice = select(benchmark, word, options)
+    choice = select(benchmark, word)
     if choice is None:
         return
     library, algorithm = choice
     wanted = library.environment(function_of(benchmark), algorithm, os.environ)
     missing = {name: value for name, value in wanted.items() if name not in os.environ}
-    if missing and library.name != nccl.LIBRARY.name and mpi.load().Is_initialized():
+    if missing and mpi.load().Is_initialized():
         variables = " ".join(f"{name}={value}" for name, value in missing.items())
         raise UsageError(
             "--coll-algorithm: MPI is started already, and reads its variables only then: set "
@@ -106,8 +86,6 @@ class LibraryAlgorithm:
         Raises `LeftOutError` if the algorithm cannot be used for this case, `UnsupportedError` if
         it would never be by this binding.
         """
-        if self.library.name == nccl.LIBRARY.name:
-            return  # NCCL fails by itself (since 2.24)
         for iteration in plan.iterations:
             called = binding.functions(iteration) if binding.passes_addresses else ()
             if self._function not in called:
@@ -148,12 +126,10 @@ class LibraryAlgorithm:
         )
 
 
-def requested_algorithm(
-    benchmark: str, word: str | None, options: Options
-) -> LibraryAlgorithm | None:
+def requested_algorithm(benchmark: str, word: str | None) -> LibraryAlgorithm | None:
     """Return the algorithm called ``word``; None for the library's choice.
 
     Raises `OmbError` if the library did not take it.
     """
-    choice = select(benchmark, word, options)
+    choice = select(benchmark, word)
     return None if choice is None else LibraryAlgorithm(*choice, benchmark)
