@@ -22,8 +22,8 @@ from omb_py.core.text.words import nearest
 DEFAULT = "default"
 """The word for the library's own choice."""
 
-MODULES = {"MPICH": "mpich", "Open MPI": "openmpi"}
-"""Libraries by mpi4py's names for them, and the modules with their tables."""
+MODULES = {"MPICH": "mpich", "Open MPI": "openmpi", "NCCL": "nccl"}
+"""Libraries, MPI's by mpi4py's names for them, and the modules with their tables."""
 
 Requirement: TypeAlias = Callable[[patterns.CollectiveShape], str | None]
 """The reason why the library would quietly take another algorithm for a call, or None."""
@@ -54,13 +54,16 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class AlgorithmLibrary:
-    """The environment variables by which an MPI library is made to use an algorithm.
+    """The environment variables by which a library is made to use an algorithm.
 
     ``table`` has the algorithms of each function, by MPI's name in lower case; ``variables`` are
     those that make the library use one for a function. ``rivals`` are the names of variables with
     which users choose otherwise, so that ours would have no effect. ``in_effect`` are MPI_T's
     control variables of the started library, with the values that they then have.
-    ``refuses_by_error`` means that a setting makes it fail rather than take another algorithm.
+    ``refusal`` is part of the error by which it refuses a call that the algorithm cannot serve,
+    from version ``refuses_since`` on; none if it always takes another algorithm quietly.
+    ``refusing`` are MPI_T's control variables without which it does so, too. ``is_mpi`` is False if
+    a binding calls the library itself, which then reads its variables for each communicator.
     """
 
     name: str
@@ -68,7 +71,10 @@ class AlgorithmLibrary:
     variables: Callable[[str, Algorithm], dict[str, str]]
     rivals: Pattern[str] = re.compile("(?!)")
     in_effect: Callable[[str, Algorithm], dict[str, int]] = lambda function, algorithm: {}
-    refuses_by_error: bool = False
+    refusal: str = ""
+    refuses_since: tuple[int, ...] = ()
+    refusing: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    is_mpi: bool = True
 
     def words(self, function: str) -> tuple[str, ...]:
         """Return the words for a function's algorithms; none if there is no choice."""
@@ -103,9 +109,9 @@ class AlgorithmLibrary:
     def environment(
         self, function: str, algorithm: Algorithm, present: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the environment variables to set before MPI is started, without those ``present``.
+        """Return the environment variables to set before the library reads them.
 
-        Raises `UsageError` if one of those has another value.
+        Raises `UsageError` if one of those ``present`` has another value, or may go before them.
         """
         wanted = self.variables(function, algorithm)
         for name, value in wanted.items():
@@ -139,7 +145,7 @@ def with_segment_of(algorithm: Algorithm, segment: str) -> Algorithm:
 
 
 def library(name: str) -> AlgorithmLibrary:
-    """Return the MPI library of this name, as mpi4py calls it.
+    """Return the library of this name, an MPI library as mpi4py calls it.
 
     Raises `UsageError` if its algorithms are not known here.
     """

@@ -161,4 +161,10 @@ TABLE: dict[str, tuple[Algorithm, ...]] = {
     "exscan": (Algorithm("recursive_doubling", "recursive_doubling", doubling_scan),),
 }
 
-LIBRARY = AlgorithmLibrary("MPICH", TABLE, variables, refuses_by_error=True)
+LIBRARY = AlgorithmLibrary(
+    "MPICH",
+    TABLE,
+    variables,
+    refusal="User set collective algorithm",
+    refusing={"MPIR_CVAR_COLLECTIVE_FALLBACK": 0},  # its words: error, print and silent
+)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from omb_py.buffers import on_device
 from omb_py.core.calls import Call, Iteration, Slot, Step, Window
 from omb_py.core.calls.loop import Calls, Loop, Pace, PythonLoop, StartedLoop
 from omb_py.core.dataclass import dataclass
@@ -327,6 +328,12 @@ def calls_of(step: Step) -> tuple[Call, ...]:
     if isinstance(step, Window):
         return tuple(call for group in reversed(step.groups) for call in group)
     return (step,) if isinstance(step, Call) else ()
+
+
+def torch_backend(options: Options) -> str:
+    """Return the backend of binding torch, which need not be loaded."""
+    on_devices = not options.staging and on_device(options.buffer)
+    return options.backend or ("nccl" if on_devices else "gloo")
 
 
 BINDINGS = Registry(

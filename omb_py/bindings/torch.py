@@ -16,7 +16,15 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from omb_py.bindings import BoundCall, Start, StartedBinding, calls_of, complete, waited_for
+from omb_py.bindings import (
+    BoundCall,
+    Start,
+    StartedBinding,
+    calls_of,
+    complete,
+    torch_backend,
+    waited_for,
+)
 from omb_py.buffers import on_device
 from omb_py.core.calls import IN_PLACE, Call, Message, Step, parts_of_sendrecv
 from omb_py.core.calls.loop import Stream, StreamLoop
@@ -55,7 +63,7 @@ class TorchBinding(StartedBinding):
     def __init__(self, comm: Any, options: Options) -> None:
         super().__init__(comm, options)
         self._on_device = not options.staging and on_device(options.buffer)
-        self._backend = options.backend or ("nccl" if self._on_device else "gloo")
+        self._backend = torch_backend(options)
         job = job_of(comm)
         self._rank = job.rank
         self._size = job.ranks

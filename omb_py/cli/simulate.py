@@ -102,13 +102,13 @@ class Scenario:
     type=click.Choice(sorted(LIBRARIES)),
     default="mpich",
     show_default=True,
-    help="MPI library that --coll-algorithm is about.",
+    help="Library that --coll-algorithm is about.",
 )
 @click.option(
     "--coll-algorithm",
     "library_algorithms",
     type=TextType("NAME[,...]|all", listed),
-    help="Algorithms of the MPI library (omb-py list --algorithms).",
+    help="Algorithms of the library (omb-py list --algorithms).",
 )
 @click.option(
     "--p2p-algorithm",

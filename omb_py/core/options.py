@@ -55,7 +55,7 @@ class Options:
     ``devices`` those that the ranks of a node take in turn. ``node_map`` is the node of each rank,
     or how many ranks a node has; ``threads`` are those (or the processes) of the sending and of the
     receiving side; ``thread_comm`` is whether they share one communicator. ``library_algorithm`` is
-    the name in `omb_py.algorithms` of the MPI library's algorithm; ``algorithm`` is `LIBRARY` or
+    the name in `omb_py.algorithms` of the library's algorithm; ``algorithm`` is `LIBRARY` or
     the name of an algorithm of ours, ``segment`` the bytes of its segments. ``split`` is how
     ranks are divided into groups (`omb_py.core.job.groups`); ``congestor`` is the benchmark, and
     its message size, that the ranks outside the first group run while that one measures, in

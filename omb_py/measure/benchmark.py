@@ -73,9 +73,7 @@ class OneBinding:
             from omb_py.measure.library_algorithm import requested_algorithm
 
             with self.group.agreement():
-                self._library_algorithm = requested_algorithm(
-                    self.benchmark.name, self.options.library_algorithm
-                )
+                self._library_algorithm = requested_algorithm(self.benchmark.name, self.options)
         self._measurement.get_ready()
 
     def prepare(self) -> None:

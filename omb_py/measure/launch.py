@@ -159,13 +159,13 @@ def prepare_buffer(options: Options, local_rank: int) -> tuple[Buffer | None, Om
 
 
 def library_algorithm_failure(name: str, options: Options) -> OmbError | None:
-    """Ask the MPI library for ``--coll-algorithm``, before it starts; return why that cannot be."""
+    """Ask the library for ``--coll-algorithm``, before it starts; return why that cannot be."""
     if options.library_algorithm is None:
         return None
     from omb_py.measure.library_algorithm import request
 
     try:
-        request(name, options.library_algorithm)
+        request(name, options)
     except OmbError as error:
         return error
     return None

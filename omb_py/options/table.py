@@ -240,8 +240,8 @@ TABLE: dict[str, tuple[Row, ...]] = {
             scope="alone"),
         Row("-l --in-place", bool, None, "in_place", "Use MPI_IN_PLACE."),
         Row("--coll-algorithm library_algorithm", "NAME", None, "library_algorithm single",
-            "The MPI library's algorithm, as in ring; see omb-py list --algorithms. default leaves "
-            "the choice to the library.",
+            "The library's algorithm, as in ring: MPI's, or NCCL's; see omb-py list --algorithms. "
+            "default leaves the choice to the library.",
             scope="alone", refused="use the key coll_algorithms"),
         Row("--p2p-algorithm algorithm", OwnAlgorithmType(), None, "algorithm single",
             "Replace the collective call by this algorithm made of point-to-point messages: omb-py "

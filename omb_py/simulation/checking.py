@@ -83,9 +83,10 @@ def point_of(row: Mapping[str, Any], nodes: tuple[int, ...]) -> SimulatedPoint:
     if knows_nodes(find_benchmark(name), options):
         options = replace(options, node_map=nodes)
     size = 0 if pd.isna(row["bytes"]) else int(row["bytes"])
-    library = re.match(r"[A-Za-z ]+", text(row["mpi"]) or "MPICH")
-    assert library is not None
-    point = SimulatedPoint(name, options, library[0].strip(), int(row["ranks"]), size)
+    mpi = re.match(r"[A-Za-z ]+", text(row["mpi"]) or "MPICH")
+    assert mpi is not None
+    library = "NCCL" if row["binding"] in ("nccl", "torch") else mpi[0].strip()
+    point = SimulatedPoint(name, options, library, int(row["ranks"]), size)
     if point.benchmark.collective and not (options.library_algorithm or options.own_algorithm):
         raise UsageError(
             f"{name} by an algorithm of the library's own choice: measure with --coll-algorithm or "

@@ -109,7 +109,7 @@ class Experiment(Strict):
     """Message sizes in bytes: `MIN:MAX`, doubled from one to the other, `MIN:MAX:x1.5`, or a list;
     by default each benchmark's own."""
     coll_algorithms: Several[AlgorithmWord] | None = None
-    """Algorithms of the MPI library, by the words of docs/algorithms.md."""
+    """Algorithms of the library, by the words of docs/algorithms.md."""
     options: dict[Line, Several[Scalar]] = Field(default_factory=dict)
     """Options of the benchmarks by their long names; lists are axes too."""
     environment: dict[EnvironmentName, Several[Line]] = Field(default_factory=dict)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from omb_py.algorithms import Algorithm, AlgorithmLibrary, library, nccl
+from omb_py.algorithms import Algorithm, AlgorithmLibrary, library
 from omb_py.algorithms.patterns import CollectiveShape
 from omb_py.algorithms.rules import LibraryBuild, Rule, RulesFormat, rules_format
 from omb_py.analysis.table import load
@@ -37,6 +37,9 @@ from omb_py.sweeps.points import LeftOut, SweepPlan, SweepPoint, plan
 from omb_py.sweeps.run import run_sweep
 from omb_py.sweeps.sweep_job import SweepJob
 from omb_py.sweeps.targets import target
+
+NCCL = "NCCL"
+"""The library of binding nccl, which starts on devices alone."""
 
 FIRST, PROOF = "algorithms", "proof"
 """The two sweeps, and their folders."""
@@ -92,7 +95,7 @@ class Tuning:
     @property
     def library(self) -> AlgorithmLibrary:
         """The library's algorithms."""
-        return nccl.LIBRARY if self.build.name == nccl.LIBRARY.name else library(self.build.name)
+        return library(self.build.name)
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -108,8 +111,8 @@ class Tuning:
     def words(self, function: str) -> list[str]:
         """Return the words of a function's algorithms, with segments of other sizes."""
         found = list(self.library.words(function))
-        if self.build.name == nccl.LIBRARY.name:  # its rules need a protocol
-            found = [word for word in found if self.library.algorithm(function, word).settings]
+        if self.build.name == NCCL:  # its rules need a protocol, where there are several
+            found = [word for word in found if f"{word}_simple" not in found]
         for word in self.library.words(function):
             if self.library.algorithm(function, word).with_segment is not None:
                 found += [f"{word}:{size}" for size in self.segments]
@@ -132,7 +135,7 @@ def library_here(machine: Machine, binding: str) -> LibraryBuild:
     Raises `OmbError` if there is none.
     """
     if binding == "nccl":
-        return LibraryBuild(nccl.LIBRARY.name, ())
+        return LibraryBuild(NCCL, ())
     environment = {**os.environ, **machine.environment, "MPI4PY_RC_INITIALIZE": "0"}
     command = [sys.executable, "-c", BUILD]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -148,7 +151,7 @@ def words_of_library(tuning: Tuning, files: Sequence[Path]) -> list[str]:
 
     Raises `OmbError` if it does not start with them.
     """
-    if tuning.build.name == nccl.LIBRARY.name:
+    if tuning.build.name == NCCL:
         return []  # it starts on devices alone
     variables = tuning.environment(files) | {SUMMARY: "1"}
     environment = {**os.environ, **tuning.machine.environment, **variables}

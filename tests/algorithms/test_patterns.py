@@ -130,10 +130,10 @@ def test_a_root_turns_the_pattern() -> None:
     assert [[count for count, _ in row] for row in sent] == [[0, 0, 0], [0, 0, 0], [1, 1, 0]]
 
 
-def test_table_of_words_has_those_of_both_libraries() -> None:
+def test_table_of_words_has_those_of_all_libraries() -> None:
     rows = algorithm_table().splitlines()
-    assert rows[0] == "| collective | MPICH | Open MPI |"
-    scatter = "| scatter | `binomial` | `linear`, `binomial`, `linear_nonblocking` |"
+    assert rows[0] == "| collective | MPICH | Open MPI | NCCL |"
+    scatter = "| scatter | `binomial` | `linear`, `binomial`, `linear_nonblocking` |  |"
     assert scatter in rows
 
 

@@ -140,6 +140,23 @@ def test_missing_or_broken_nccl_refused(job: Run, setting: str, code: int, words
     assert_refused(done, code, words)
 
 
+def test_algorithm_of_nccl_is_set_before_its_communicator(job: Run, tmp_path: Path) -> None:
+    """The stand-in can use no other, as NCCL on a machine without the hardware for it."""
+    words = ("allreduce", "--binding", "nccl", "--sizes", "64", *QUICK)
+    succeeded(job(2, *words, "--coll-algorithm", "tree_ll", "--output", "rows.csv"))
+    (row,) = rows_of(tmp_path / "rows.csv")
+    assert row["library_algorithm"] == "tree_ll"
+    refused = job(2, *words, "--coll-algorithm", "nvls_tree")
+    assert_refused(refused, 3, "NCCL nvls_tree MPI_Allreduce of 64 bytes 2 ranks: conditions")
+    assert "quietly" not in refused.err
+
+
+def test_algorithm_of_older_nccl_refused(job: Run) -> None:
+    words = ("allreduce", "--binding", "nccl", "--sizes", "64", *QUICK)
+    done = job(2, *words, "--coll-algorithm", "tree_ll", OMB_FAKE_NCCL_VERSION="22304")
+    assert_refused(done, (2, 3, 5, 8), "NCCL 2.23.4 quietly tree_ll 2.24 or later")
+
+
 @each_line(
     line(2, f"{name} --staging {CHECKED} --sizes 8,4096")
     for name in ("latency", "allreduce", "alltoallv")

@@ -43,6 +43,13 @@ def test_rows_with_algorithm_and_hosts_are_points() -> None:
     assert ["host" in reason for reason in reasons] == [False, True]
 
 
+@pytest.mark.parametrize("binding", ["nccl", "torch"])
+def test_algorithm_of_a_row_by_nccl_is_that_of_nccl(binding: str) -> None:
+    made = of_rows([row(library_algorithm="ring", mpi="MPICH 5.0.2", binding=binding)], RUNS)
+    ((one,), reasons) = checking.points(made.rows, RUNS)
+    assert (one.point.library, reasons) == ("NCCL", [])
+
+
 @pytest.mark.parametrize(
     ("metadata", "nodes"),
     [

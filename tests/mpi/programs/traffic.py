@@ -248,7 +248,7 @@ def main() -> None:
     output, sizes = sys.argv[1], [int(size) for size in sys.argv[2].split(",")]
     only = [word for word in sys.argv[3:] if word != "in-place"]
     found = library(MPI.get_vendor()[0])
-    is_mpich = found.refuses_by_error
+    is_mpich = bool(found.refusing)
     counter = Shim() if hasattr(ctypes.CDLL(None), "omb_py_traffic") else Monitoring()
     fallback = ControlVariable("MPIR_CVAR_COLLECTIVE_FALLBACK") if is_mpich else None
     results = []

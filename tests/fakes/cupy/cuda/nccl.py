@@ -22,7 +22,7 @@ class NcclError(RuntimeError):
 
 
 def get_version() -> int:
-    return 23203
+    return int(os.environ.get("OMB_FAKE_NCCL_VERSION", 23203))
 
 
 def get_unique_id() -> bytes:
@@ -50,6 +50,7 @@ class NcclCommunicator:
             raise NcclError("NCCL_ERROR_INVALID_USAGE: invalid usage")
         if identity != get_unique_id():
             raise TypeError("that is no identity")
+        self._chosen = [os.environ.get(name) for name in ("NCCL_ALGO", "NCCL_PROTO")]
         self._driver = ctypes.CDLL("libcuda.so.1")
         self._comm = (MPI.COMM_WORLD if ndev > 1 else MPI.COMM_SELF).Dup()
         assert (self._comm.size, self._comm.rank) == (ndev, rank)
@@ -58,6 +59,8 @@ class NcclCommunicator:
         self, sendbuf: int, recvbuf: int, count: int, datatype: int, op: int, stream: int
     ) -> None:
         assert (op, stream) == (NCCL_SUM, 4711)
+        if self._chosen not in ([None, None], ["Tree", "LL"]):
+            raise NcclError("NCCL_ERROR_INVALID_USAGE: invalid usage")
         result = self._get(sendbuf, count, datatype)
         self._comm.Allreduce(result.copy(), result)
         self._put(recvbuf, result)
