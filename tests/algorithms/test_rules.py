@@ -30,6 +30,12 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
             "avg_msg_size=any": {"algorithm=MPIR_Allreduce_intra_smp": {}},
         }
     },
+    "collective=reduce": {
+        "comm_type=intra": {
+            "comm_size<8": {"avg_msg_size=any": {"algorithm=MPIR_Reduce_intra_binomial": {}}},
+            "comm_size=any": {"algorithm=MPIR_Reduce_intra_smp": {}},
+        }
+    },
     "collective=allgather": {
         "comm_type=intra": {"algorithm=MPIR_Allgather_intra_brucks": {}},
     },
@@ -159,6 +165,16 @@ def test_mpich_hands_calls_with_a_rule_on_to_the_tree_of_algorithms(mpich: Libra
     assert sizes["avg_msg_size<=65536"] == {
         "composition=MPIDI_Allreduce_intra_composition_beta": {}
     }
+
+
+def test_mpich_asks_for_the_communicator_before_the_call(mpich: LibraryBuild) -> None:
+    """As in its own trees: what it asks then is answered once for a communicator."""
+    _, text = written(mpich, rule(mpich, "reduce", 4, "1024-4095", "rabenseifner"))
+    branch = json.loads(text)["collective=reduce"]["comm_type=intra"]["comm_size<=4"]
+    assert list(branch) == ["comm_size<8", "comm_size=any"]
+    assert list(branch["comm_size<8"]) == ["is_op_built_in=yes", "is_op_built_in=no"]
+    binomial: dict[str, Any] = {"algorithm=MPIR_Reduce_intra_binomial": {}}
+    assert branch["comm_size<8"]["is_op_built_in=no"] == binomial
 
 
 def test_mpich_compares_blocks_of_all_ranks_for_allgather(mpich: LibraryBuild) -> None:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -42,6 +43,9 @@ GUARDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("reduce_scatter", "reduce_scatter_block"), ("is_commutative=yes",)),
 }
 """What a call has to be for a rule to hold; ``count<pow2`` is what it must not be."""
+
+OF_COMMUNICATOR = ("comm_size", "comm_hierarchy", "comm_avg_ppn", "is_node_consecutive")
+"""How the questions begin that MPICH answers when a communicator is made."""
 
 OPPOSITE = {"yes": "no", "no": "yes"}
 
@@ -108,11 +112,23 @@ def of_communicators(
     for ranks, rules in of_ranks.items():
         if f"comm_size<={ranks - 1}" not in found and ranks > 1:
             found[f"comm_size<={ranks - 1}"] = own
-        found[f"comm_size<={ranks}"] = of_call(function, rules, own, is_last)
+        found[f"comm_size<={ranks}"] = below(own, partial(of_call, function, rules, is_last))
     return found | {"comm_size=any": own}
 
 
-def of_call(function: str, rules: Sequence[Rule], own: Tree, is_last: bool) -> Tree:
+def below(own: Tree, graft: Callable[[Tree], Tree]) -> Tree:
+    """Return a tree with another one below its questions on communicators.
+
+    MPICH answers those once for a communicator, but only down to the first other question.
+    """
+    if all(key.startswith(OF_COMMUNICATOR) for key in own):
+        return {key: below(part, graft) for key, part in own.items()}
+    if len(own) == 1 and next(iter(own)).endswith("_size=any"):
+        (own,) = own.values()
+    return graft(own)
+
+
+def of_call(function: str, rules: Sequence[Rule], is_last: bool, own: Tree) -> Tree:
     """Return a branch that has rules for calls that an algorithm can serve."""
     branch = of_sizes(function, rules, own, is_last)
     for guard in reversed(GUARDS.get(function, ())):
