@@ -358,7 +358,7 @@ def choice_sheet(chosen: Iterable[Chosen]) -> Sheet:
         )
         for one in chosen
     ]
-    columns = ("function", "ranks", "size", "default", "fastest", "than default", "choice")
+    columns = ("function", "ranks", "size", "default", "fastest", "beside default", "choice")
     return Sheet("Measured", columns, tuple(lines))
 
 
@@ -370,7 +370,7 @@ def own_sheet(values: Values) -> Sheet | None:
         for word, one in options.items()
         if word.startswith(OWN_WORD)
     ]
-    columns = ("function", "ranks", "size", "algorithm", "than default")
+    columns = ("function", "ranks", "size", "algorithm", "beside default")
     remark = "No library can choose these: they are made of point-to-point messages."
     title = "For information: omb-py's own algorithms"
     return Sheet(title, columns, tuple(lines), (remark,)) if lines else None
@@ -383,7 +383,16 @@ def proof_sheet(proved: Iterable[Proved], removed: Collection[Place], gain: floa
         choice = f"{KEPT} (rule {one.word} taken out)" if one.place in removed else one.word
         cells = [value_text(time, "us") for time in (one.default_us, one.rules_us)]
         lines.append((*where(one.place), *cells, one.of_rules.text, one.outcome(gain), choice))
-    columns = ("function", "ranks", "size", "default", "rules", "than default", "verdict", "choice")
+    columns = (
+        "function",
+        "ranks",
+        "size",
+        "default",
+        "rules",
+        "beside default",
+        "verdict",
+        "choice",
+    )
     return Sheet("Measured again, with the rules in force", columns, tuple(lines))
 
 

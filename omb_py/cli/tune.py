@@ -275,20 +275,21 @@ def conclusion_of(
     from omb_py.analysis.failures import Failure
     from omb_py.analysis.tuning import KEPT
 
-    of_proof = {one.place: one for one in proved if one.place not in removed}
+    rules = sum(one.word != KEPT for one in chosen)
+    # without any rule, what the second sweep measured is not in force
+    of_proof = {one.place: one for one in proved if rules and one.place not in removed}
     failed, undecided, judged = [], [], 0
     for one in chosen:
         proof = of_proof.get(one.place)
         outcome = proof.outcome(gain) if proof is not None else "no difference"
         if one.lost or outcome == "slower":
-            how = proof.of_rules.text if proof is not None else "slower"
+            how = "slower than" if proof is None else f"{proof.of_rules.text}, beside"
             what = "without a rule" if one.word == KEPT else f"with {one.word}"
-            failed.append(Failure(f"{one.place.text}, {what}: {how} than the library as it is"))
+            failed.append(Failure(f"{one.place.text}, {what}: {how} the library as it is"))
         elif outcome == "cannot tell":
             undecided.append(one.place.text)
             continue
         judged += 1
-    rules = sum(one.word != KEPT for one in chosen)
     held = f"not slower with the rules, {rules} with an algorithm that is proved faster"
     return Conclusion(judged, tuple(failed), tuple(undecided), (), "point", held)
 
