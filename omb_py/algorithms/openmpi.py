@@ -3,7 +3,7 @@
 Its numbers have no effect without ``coll_tuned_use_dynamic_rules``, and then only where ``tuned``
 is the component that runs: its priority is raised above that of han (35), which otherwise takes
 communicators of several nodes, and left below that of accelerator (78), which brings a device's
-data to the host for it. A file of rules goes before the numbers.
+data to the host for it. The numbers go before a file of rules (5.0.10).
 """
 
 from __future__ import annotations
