@@ -18,7 +18,7 @@ from omb_py.cli.job import machine_option
 from omb_py.cli.sweep import seconds_of
 from omb_py.core.errors import OmbError, UsageError, needing
 from omb_py.core.text.words import count, first_of
-from omb_py.options.types import PERCENTAGE, SIZE_LIST, TextType, WholeNumber
+from omb_py.options.types import PERCENTAGE, SIZE_LIST, Seconds, TextType, WholeNumber
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,7 +87,7 @@ FIGURE = "tuning.svg"
 )
 @click.option(
     "--max-time",
-    type=float,
+    type=Seconds(min=0, min_open=True),
     default=0.2,
     show_default=True,
     metavar="SECONDS",
