@@ -58,9 +58,10 @@ print(json.dumps([name, version, abi.library_path()]))
 
 IN_FORCE = """\
 from mpi4py import MPI
-from omb_py.core.mpi import rules
+from omb_py.core.mpi.tool_interface import ControlVariable
 if MPI.get_vendor()[0] == "Open MPI":
-    print("coll_tuned_dynamic_rules_filename:", *rules.files_in_force("Open MPI"))
+    name = "coll_tuned_dynamic_rules_filename"
+    print(f"{name}: {ControlVariable(name).read_text()}")
 """
 """A program that starts the library, and prints the files of rules that Open MPI says it has."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-from omb_py.core.errors import OmbError
-
 FILES = {
     "MPICH": (
         "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE",
@@ -19,24 +17,20 @@ METADATA = "rules"
 """The key of the files in force in a run's metadata."""
 
 
+SWITCHES = {"Open MPI": "OMPI_MCA_coll_tuned_use_dynamic_rules"}
+"""Variables without which a library ignores its files."""
+
+
 def files_in_force(library: str) -> list[str]:
-    """Return the paths of the files of rules that a library has been given.
+    """Return the paths of the files of rules that the environment gives a library.
 
-    Open MPI is asked by MPI_T, as its parameters stand in files, too. MPICH reads variables of the
-    environment alone, and gives none of its texts by MPI_T.
+    Open MPI would tell them by MPI_T, also those of its files of parameters. But where one rank
+    alone opens MPI_T, a job of Open MPI 5.0.11 hangs in later calls.
     """
-    names = FILES.get(library, ())
-    if library != "Open MPI":
-        return [path for name in names if (path := os.environ.get(name))]
-    from omb_py.core.mpi.tool_interface import ControlVariable
-
-    try:
-        if not ControlVariable("coll_tuned_use_dynamic_rules").read():
-            return []
-        found = (ControlVariable(name.removeprefix("OMPI_MCA_")).read_text() for name in names)
-        return [path for path in found if path]
-    except OmbError:  # the library is built without this component, or without MPI_T
+    switch = SWITCHES.get(library)
+    if switch is not None and os.environ.get(switch, "0") in ("", "0", "false"):
         return []
+    return [path for name in FILES.get(library, ()) if (path := os.environ.get(name))]
 
 
 def in_force(library: str) -> str:
