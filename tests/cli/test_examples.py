@@ -42,6 +42,7 @@ QUICKLY = {
     "gate --": " --time 5s --timeout 60",
     "--native": " -i 10 --rounds 2",
     "sweep guidelines": " --dry-run",
+    "omb-py tune": " --dry-run",
     "omb-py train": " --samples 128 --epochs 2",
 }
 """What is appended to an example that would take long."""

@@ -13,9 +13,15 @@ from omb_py.analysis.table import load
 from omb_py.core.mpi import abi
 from tests.conftest import ENVIRONMENT, OMB_PY, Finished, run
 from tests.helpers.refusals import assert_refused
+from tests.layers import MANY_RANKS
 from tests.mpi.vendor import VENDOR
 
-pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.every_library]
+pytestmark = [
+    pytest.mark.usefixtures("mpi"),
+    pytest.mark.every_library,
+    # beside jobs of many ranks no difference can be told
+    pytest.mark.xdist_group(MANY_RANKS),
+]
 
 HANDICAP = {
     "MPICH": {"MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM": "brucks"},
