@@ -55,7 +55,7 @@ PROBE = 64 << 10
 LARGE_SECONDS = 0.01
 """Seconds of a large message between two typical nodes at most, by their fastest iteration."""
 
-COPY_SHARE = 0.05
+COPY_SHARE = 0.03
 """Part of the time that a turn of copies takes at most: where many nodes of a test share the cores
 of one machine, copies beyond its caches would take all of it."""
 
@@ -377,8 +377,11 @@ class Gate(Team):
         self.longest[stage.split] = max(self.longest.get(stage.split, 0.0), spent)
 
     def needed(self, stage: Stage) -> float:
-        """Return the seconds of a turn of a stage so far at most, of any if none was measured."""
-        return self.longest.get(stage.split, max(self.longest.values(), default=0.0))
+        """Return the most seconds of a turn of a stage so far.
+
+        If none was measured, they are those of the shortest stage: copies take long.
+        """
+        return self.longest.get(stage.split, min(self.longest.values(), default=0.0))
 
     def lose(self, ranks: Sequence[int]) -> None:
         """Note that ranks do not answer."""
@@ -418,6 +421,8 @@ class Gate(Team):
     def copied_size(self) -> int:
         """Return the bytes of a rank's copy: beyond caches, if that takes `COPY_SHARE` at most."""
         size, largest = LARGE, copied_size(max(map(len, self.nodes)))
+        if len(self.nodes) == 1:  # it shares its cores with no other one
+            return largest
         whole = self.left
         while size < largest:
             (local, *_) = stages(self.nodes, (SMALL,), size, 1)
