@@ -87,11 +87,10 @@ class AlgorithmLibrary:
         only another library has it.
         """
         known = {algorithm.word: algorithm for algorithm in self.table.get(function, ())}
-        name, cut, segment = word.partition(":")
-        meant = name.lower().replace("-", "_")
+        meant = without_segment(word).lower().replace("-", "_")
         found = known.get(meant)
         if found is not None:
-            return with_segment_of(found, segment) if cut else found
+            return with_segment_of(found, word) if word != without_segment(word) else found
         if not known:
             raise UsageError(
                 f"--coll-algorithm {word}: {self.name} has no choice of algorithms for "
@@ -129,8 +128,14 @@ class AlgorithmLibrary:
         return wanted
 
 
-def with_segment_of(algorithm: Algorithm, segment: str) -> Algorithm:
-    """Return an algorithm with a segment size in bytes; raise `UsageError` if it has none."""
+def without_segment(word: str) -> str:
+    """Return an algorithm's word without the bytes of a segment, as of ``pipeline:8192``."""
+    return word.partition(":")[0]
+
+
+def with_segment_of(algorithm: Algorithm, word: str) -> Algorithm:
+    """Return an algorithm with the segment size of a word; raise `UsageError` if it has none."""
+    _, _, segment = word.partition(":")
     if algorithm.with_segment is None:
         raise UsageError(
             f"--coll-algorithm {algorithm.word}:{segment}: {algorithm.word} does not cut messages "

@@ -1,8 +1,9 @@
 """Which algorithm a library should take at which size: its own choice unless another is proved.
 
 Options of a point (a function, ranks and a message size) are compared with the library as it is,
-`DEFAULT`, by values of launches that took turns: by the rank test of `verdict`, adjusted for all
-comparisons. An option counts if it is faster beyond noise and by a gain that was asked for.
+`DEFAULT`, with the variables of its user, by values of launches that took turns: by the rank test
+of `verdict`, adjusted for all comparisons. An option counts if it is faster beyond noise and by a
+gain that was asked for.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
+from omb_py.algorithms import DEFAULT, Algorithm
 from omb_py.algorithms.rules import Rule
 from omb_py.analysis.values import value_column
 from omb_py.analysis.verdict import (
@@ -31,9 +33,6 @@ from omb_py.analysis.verdict import (
 )
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
-
-DEFAULT = "default"
-"""The library as it is, with the variables of its user."""
 
 KEPT = "kept"
 """The library with a file without rules: what it does wherever no rule holds."""
@@ -148,8 +147,8 @@ def compared(
     return dict(result)
 
 
-def choices(values: Values, gain: float = GAIN, denied: Collection[Place] = ()) -> list[Chosen]:
-    """Return the choice of each point; ``denied`` ones keep the library's.
+def choices(values: Values, gain: float = GAIN) -> list[Chosen]:
+    """Return the choice of each point.
 
     Of algorithms that are nearly as fast, one goes on from the size before.
     """
@@ -166,9 +165,7 @@ def choices(values: Values, gain: float = GAIN, denied: Collection[Place] = ()) 
             continue
         goes_on = before is not None and before.place[:2] == place[:2]
         last = before.word if before is not None and goes_on else KEPT
-        word, lost = KEPT, False
-        if place not in denied:
-            word, lost = choice_of(of_options, gain, last)
+        word, lost = choice_of(of_options, gain, last)
         best = min(of_options, key=lambda one: of_options[one].ratio)
         before = Chosen(
             place,
@@ -181,6 +178,11 @@ def choices(values: Values, gain: float = GAIN, denied: Collection[Place] = ()) 
         )
         found.append(before)
     return found
+
+
+def without(chosen: Iterable[Chosen], removed: Collection[Place]) -> list[Chosen]:
+    """Return choices with those of some points taken back; all others stay as they were proved."""
+    return [replace(one, word=KEPT) if one.place in removed else one for one in chosen]
 
 
 def choice_of(options: Mapping[str, Compared], gain: float, last: str) -> tuple[str, bool]:
@@ -231,7 +233,7 @@ class Boundary(NamedTuple):
 
 
 def rules_of(
-    chosen: Sequence[Chosen], values: Values, algorithm: Callable[[str, str], object]
+    chosen: Sequence[Chosen], values: Values, algorithm: Callable[[str, str], Algorithm]
 ) -> tuple[list[Rule], list[Boundary]]:
     """Return the rules of choices, ranges of sizes merged, and where one passes into another.
 
@@ -257,7 +259,7 @@ def rules_of(
                     last = one.place.size
             if one.word != KEPT:
                 found = algorithm(function, one.word)
-                rules.append(Rule(function, ranks, first, last, found))  # type: ignore[arg-type]
+                rules.append(Rule(function, ranks, first, last, found))
             first = start
     return rules, boundaries
 
@@ -329,7 +331,7 @@ class Proved:
 
 
 def proofs(values: Values, word: Callable[[Place], str]) -> list[Proved]:
-    """Return each point with rules in force, of which ``word`` is the algorithm."""
+    """Return each point with rules in force; ``word`` finds the algorithm that they name there."""
     against_default = compared(values)
     forced = compared(values, word)
     return [
@@ -362,8 +364,8 @@ def choice_sheet(chosen: Iterable[Chosen]) -> Sheet:
     return Sheet("Measured", columns, tuple(lines))
 
 
-def own_sheet(values: Values) -> Sheet | None:
-    """Return the table of omb-py's own algorithms beside the library; None if there are none."""
+def own_sheet(values: Values) -> Sheet:
+    """Return the table of omb-py's own algorithms beside the library."""
     lines = [
         (*where(place), word.removeprefix(OWN_WORD), one.text)
         for place, options in compared(values).items()
@@ -373,7 +375,7 @@ def own_sheet(values: Values) -> Sheet | None:
     columns = ("function", "ranks", "size", "algorithm", "beside default")
     remark = "No library can choose these: they are made of point-to-point messages."
     title = "For information: omb-py's own algorithms"
-    return Sheet(title, columns, tuple(lines), (remark,)) if lines else None
+    return Sheet(title, columns, tuple(lines), (remark,))
 
 
 def proof_sheet(proved: Iterable[Proved], removed: Collection[Place], gain: float) -> Sheet:

@@ -61,7 +61,7 @@ FIGURE = "tuning.svg"
     type=WholeNumber(min=1),
     default=LAUNCHES,
     show_default=True,
-    help="Launches of each algorithm, by turns.",
+    help="Launches of each algorithm; they take turns.",
 )
 @click.option(
     "--gain",
@@ -209,38 +209,34 @@ def tuned(tuning: Tuning, values: dict[str, Any], deadline: float | None) -> int
         show_plan(tuning, first)
         return 0
     tell_plan(tuning, first, deadline)
-    tunings.measure(first, deadline)
-    rows, _ = tunings.results(first)
-    measured = analysis.values_of(rows)
+    measured = tunings.measure(first, deadline)
     chosen = analysis.choices(measured, gain)
     rules, boundaries = analysis.rules_of(chosen, measured, tuning.library.algorithm)
     proved: list[Proved] = []
     removed: list[Place] = []
     said: list[str] = []
     if rules:
-        draft = tunings.files_of(tuning, rules, (), root / "draft")
-        name = f"{tunings.PROOF}-{tunings.digest(draft)}"
-        files = tunings.files_of(tuning, rules, (), root / name)
+        texts = tuning.format.write(rules, (), tuning.build)
+        name = f"{tunings.PROOF}-{tunings.digest(texts)}"
+        files = tunings.files_of(tuning, texts, root / name)
         words = tunings.words_by(rules, measured)
         said = tunings.words_of_library(tuning, files)
-        proof = tunings.proof_sweep(tuning, files, words, name)
-        tunings.measure(proof, deadline)
-        rows, _ = tunings.results(proof)
-        again = analysis.values_of(rows)
+        again = tunings.measure(tunings.proof_sweep(tuning, files, words, name), deadline)
         proved = analysis.proofs(again, lambda place: words.get(place, analysis.KEPT))
         removed = [
             one.place
             for one in proved
             if one.word != analysis.KEPT and one.outcome(gain) != "faster"
         ]
-        if removed:
-            chosen = analysis.choices(measured, gain, removed)
-            rules, boundaries = analysis.rules_of(chosen, measured, tuning.library.algorithm)
-    about = about_of(tuning)
-    files = tunings.files_of(tuning, rules, about, root)
+        chosen = analysis.without(chosen, removed)
+        rules, boundaries = analysis.rules_of(chosen, measured, tuning.library.algorithm)
+    texts = tuning.format.write(rules, about_of(tuning), tuning.build)
+    files = tunings.files_of(tuning, texts, root)
     sheets = [analysis.choice_sheet(chosen)]
-    sheets += [one for one in [analysis.own_sheet(measured)] if one is not None]
-    sheets += [analysis.proof_sheet(proved, removed, gain)] if proved else []
+    if tuning.own:
+        sheets.append(analysis.own_sheet(measured))
+    if proved:
+        sheets.append(analysis.proof_sheet(proved, removed, gain))
     tables.write(tables.Target(), sheets)
     points = analysis.table(chosen, proved, gain)
     tables.write(tables.Target("csv", str(root / TABLE), force=True), sheets, points)
@@ -317,15 +313,13 @@ def checked(
     except OmbError as error:
         return report(conclusion_of_check((), values["gain"], str(error)))
     known = {place: word for place, word in words.items() if word in tuning.words(place.function)}
-    name = f"check-{tunings.digest(paths)}"
+    name = f"check-{tunings.digest(contents)}"
     job = tunings.proof_sweep(tuning, paths, known, name)
     if values["dry_run"]:
         show_plan(tuning, job)
         return 0
     tell_plan(tuning, job, deadline)
-    tunings.measure(job, deadline)
-    rows, _ = tunings.results(job)
-    measured = analysis.values_of(rows)
+    measured = tunings.measure(job, deadline)
     proved = analysis.proofs(measured, lambda place: words.get(place, analysis.KEPT))
     tables.write(tables.Target(), [analysis.proof_sheet(proved, (), values["gain"])])
     for line in said:
@@ -403,9 +397,10 @@ def tell_plan(tuning: Tuning, job: SweepJob, deadline: float | None) -> None:
             f"with --launches {tuning.launches} a single difference among so "
             f"many comparisons cannot be proved: it takes {least}"
         )
-    begin = tuple(one for one in points if one.launch == 1 and one.library_algorithm is None)
-    tunings.measure(replace(job, plan=SweepPlan(begin, job.plan.left_out)), deadline)
     folder, left = Folder(job.root), TimeLeft()
+    if not any(map(folder.measured, points)):
+        begin = tuple(one for one in points if one.launch == 1 and one.library_algorithm is None)
+        tunings.measure(replace(job, plan=SweepPlan(begin, job.plan.left_out)), deadline)
     for point in points:
         for attempt in folder.state(point).attempts:
             left.add(point, attempt)

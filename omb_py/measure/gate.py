@@ -418,7 +418,7 @@ class Gate(Team):
             size //= 4
         return size
 
-    def copied_size(self) -> int:
+    def copy_size(self) -> int:
         """Return the bytes of a rank's copy: beyond caches, if that takes `COPY_SHARE` at most."""
         size, largest = LARGE, copied_size(max(map(len, self.nodes)))
         if len(self.nodes) == 1:  # it shares its cores with no other one
@@ -444,7 +444,7 @@ class Gate(Team):
         self, sizes: Sequence[int] | None, partners: int, suspect: Suspect, keep: KeptResults
     ) -> Measurements:
         """Measure all stages, then again what is suspected; return all that came of it."""
-        copied = self.copied_size()
+        copied = self.copy_size()
         plan = stages(self.nodes, sizes or (SMALL, self.large_size()), copied, partners)
         slots = sum(len(one.cases) * len(one.turns) for one in plan)
         whole = self.left

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from omb_py.algorithms import DEFAULT, library
+from omb_py.algorithms import DEFAULT, library, without_segment
 from omb_py.algorithms import MODULES as ALGORITHMS
 from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS
@@ -62,7 +62,7 @@ def sizes(text: str) -> str:
 def algorithm(word: str) -> str:
     """Check a word that some library knows an algorithm by, or ``default``."""
     words = {one for name in ALGORITHMS for one in words_of(name)} | {DEFAULT}
-    known(word.partition(":")[0], sorted(words), "algorithm")
+    known(without_segment(word), sorted(words), "algorithm")
     return word
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import SweepPoint, has_all_parts
+from omb_py.sweeps.python import NOT_STARTED, in_python
 from omb_py.sweeps.targets import target
 from omb_py.sweeps.toml import read
 
@@ -124,10 +122,7 @@ is needed."""
 
 def software_here(variables: Mapping[str, str]) -> Software:
     """Return the measuring software of this Python, with these environment variables added."""
-    environment = {**os.environ, **variables, "MPI4PY_RC_INITIALIZE": "0"}
-    command = [sys.executable, "-c", SOFTWARE]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
+    lines = in_python(SOFTWARE, {**variables, **NOT_STARTED}).stdout.splitlines()
     return Software.model_validate_json(lines[-1]) if lines else Software()
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +12,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import islice, product, starmap
 from typing import NamedTuple
 
-from omb_py.algorithms import DEFAULT, MODULES, function_of
+from omb_py.algorithms import DEFAULT, MODULES, function_of, without_segment
 from omb_py.benchmarks import Benchmark, Ranks
 from omb_py.buffers import accelerators
 from omb_py.core.errors import UsageError
@@ -26,6 +23,7 @@ from omb_py.sweeps.config import EVERYTHING, Experiment, Sweep, words_of
 from omb_py.sweeps.launchers import LAUNCHERS
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.point_options import Setting, check, combinations, planned_sizes
+from omb_py.sweeps.python import NOT_STARTED, in_python
 from omb_py.sweeps.targets import APPLICATION, families, parse_target, target
 
 DATA = "data"
@@ -454,14 +452,7 @@ when it is measured."""
 @cache
 def needs_mpi(binding: str) -> bool:
     """Return whether a binding needs MPI to send or to load; it is loaded in another process."""
-    found = subprocess.run(
-        [sys.executable, "-c", LOAD, binding],
-        env=os.environ | {"MPI4PY_RC_INITIALIZE": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return found.stdout.strip() != "False"
+    return in_python(LOAD, NOT_STARTED, binding).stdout.strip() != "False"
 
 
 def check_launcher(point: SweepPoint, benchmark: Benchmark, machine: Machine) -> None:
@@ -499,9 +490,8 @@ def sized(
     if point.part and not point.shares_launch:
         raise NotHereError(f"part {point.part} needs a benchmark that can share a launch")
     word, function = point.library_algorithm, function_of(benchmark.name)
-    if word is not None:
-        word = word.partition(":")[0]  # the rest is the bytes of a segment
-    if word is not None and not any(word in words_of(name, function) for name in MODULES):
+    known = (words_of(name, function) for name in MODULES)
+    if word is not None and not any(without_segment(word) in words for words in known):
         raise NotHereError(f"no library is known to have algorithm {word} for {benchmark.name}")
     check(point.settings, benchmark.name)
     try:

@@ -10,30 +10,28 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import pandas as pd
+from typing import Any
 
 from omb_py.algorithms import Algorithm, AlgorithmLibrary, library
 from omb_py.algorithms.patterns import CollectiveShape
 from omb_py.algorithms.rules import LibraryBuild, Rule, RulesFormat, rules_format
 from omb_py.analysis.table import load
-from omb_py.analysis.tuning import KEPT, OWN_WORD, RULES, Place
+from omb_py.analysis.tuning import KEPT, OWN_WORD, RULES, Place, Values, values_of
 from omb_py.benchmarks.algorithms import TABLE as OWN
 from omb_py.benchmarks.algorithms import words as own_words
 from omb_py.core.errors import LeftOutError, OmbError, UsageError
-from omb_py.results.metadata import Runs
 from omb_py.sweeps.config import Experiment, Sweep
 from omb_py.sweeps.files import write_atomically
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.point_options import Setting
 from omb_py.sweeps.points import LeftOut, SweepPlan, SweepPoint, plan
+from omb_py.sweeps.python import NOT_STARTED, in_python
 from omb_py.sweeps.run import run_sweep
 from omb_py.sweeps.sweep_job import SweepJob
 from omb_py.sweeps.targets import target
@@ -121,7 +119,7 @@ class Tuning:
 
     def variables(self, function: str, algorithm: Algorithm) -> dict[str, str]:
         """Return the variables that force an algorithm, and take back those of a file of rules."""
-        rivals = {name: "" for name in self.present if self.library.rivals.fullmatch(name) and name}
+        rivals = {name: "" for name in self.present if self.library.rivals.fullmatch(name)}
         return rivals | self.library.variables(function, algorithm)
 
     def environment(self, files: Sequence[Path]) -> dict[str, str]:
@@ -137,9 +135,7 @@ def library_here(machine: Machine, binding: str) -> LibraryBuild:
     """
     if binding == "nccl":
         return LibraryBuild(NCCL, ())
-    environment = {**os.environ, **machine.environment, "MPI4PY_RC_INITIALIZE": "0"}
-    command = [sys.executable, "-c", BUILD]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = in_python(BUILD, {**machine.environment, **NOT_STARTED})
     if done.returncode:
         why = done.stderr.strip().splitlines()[-1:] or ["mpi4py said nothing"]
         raise OmbError(f"there is no MPI library whose algorithms could be measured: {why[0]}")
@@ -155,9 +151,7 @@ def words_of_library(tuning: Tuning, files: Sequence[Path]) -> list[str]:
     if tuning.build.name == NCCL:
         return []  # it starts on devices alone
     variables = tuning.environment(files) | {SUMMARY: "1"}
-    environment = {**os.environ, **tuning.machine.environment, **variables}
-    command = [sys.executable, "-c", IN_FORCE]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = in_python(IN_FORCE, {**tuning.machine.environment, **variables})
     lines = done.stdout.splitlines() + done.stderr.splitlines()
     if done.returncode:
         said = [line.strip() for line in done.stderr.splitlines() if line.strip()] or ["no word"]
@@ -168,7 +162,7 @@ def words_of_library(tuning: Tuning, files: Sequence[Path]) -> list[str]:
 
 
 def check_functions(tuning: Tuning) -> None:
-    """Raise `UsageError` for a benchmark of which the library's rules choose no algorithm."""
+    """Raise `UsageError` for a benchmark whose algorithm the library's rules cannot choose."""
     for function in tuning.functions:
         words = tuning.library.words(function)
         able = [name for name in tuning.library.table if name in tuning.format.sized]
@@ -183,11 +177,8 @@ def check_functions(tuning: Tuning) -> None:
             )
 
 
-def files_of(
-    tuning: Tuning, rules: Sequence[Rule], about: Sequence[str], folder: Path
-) -> list[Path]:
-    """Write the files of rules into a folder; raise `OmbError` if that fails."""
-    texts = tuning.format.write(rules, about, tuning.build)
+def files_of(tuning: Tuning, texts: Sequence[str], folder: Path) -> list[Path]:
+    """Write the texts of the files of rules into a folder; raise `OmbError` if that fails."""
     paths = [(folder / name).resolve() for name in tuning.format.files]
     for path, text in zip(paths, texts, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -212,10 +203,10 @@ def default_points(tuning: Tuning, name: str) -> tuple[list[SweepPoint], tuple[L
     return list(found.points), found.left_out
 
 
-def labelled(point: SweepPoint, word: str, variables: Mapping[str, str]) -> SweepPoint:
-    """Return a point under a label, with variables of its ranks."""
+def with_variables(point: SweepPoint, variables: Mapping[str, str], **other: Any) -> SweepPoint:
+    """Return a point with variables of its ranks, and other fields."""
     environment = {**dict(point.environment), **variables}
-    return replace(point, variant=word, environment=tuple(sorted(environment.items())))
+    return replace(point, environment=tuple(sorted(environment.items())), **other)
 
 
 def forced(tuning: Tuning, point: SweepPoint, word: str) -> Iterator[SweepPoint]:
@@ -230,13 +221,8 @@ def forced(tuning: Tuning, point: SweepPoint, word: str) -> Iterator[SweepPoint]
     )
     without_size = not point.sizes and not algorithm.refusal(CollectiveShape(point.ranks, 0))
     if sizes or without_size:
-        environment = {**dict(point.environment), **tuning.variables(benchmark.name, algorithm)}
-        yield replace(
-            point,
-            sizes=sizes,
-            library_algorithm=word,
-            environment=tuple(sorted(environment.items())),
-        )
+        variables = tuning.variables(benchmark.name, algorithm)
+        yield with_variables(point, variables, sizes=sizes, library_algorithm=word)
 
 
 def of_our_own(point: SweepPoint, word: str) -> SweepPoint:
@@ -248,9 +234,10 @@ def of_our_own(point: SweepPoint, word: str) -> SweepPoint:
 def first_sweep(tuning: Tuning) -> SweepJob:
     """Return the sweep of all algorithms, writing the files without rules that it needs."""
     points, left_out = default_points(tuning, FIRST)
-    files = files_of(tuning, (), ["no rules: the library chooses everywhere"], tuning.root / KEPT)
-    variables = tuning.environment(files)
-    found = [*points, *(labelled(point, KEPT, variables) for point in points)]
+    about = ["no rules: the library chooses everywhere"]
+    texts = tuning.format.write((), about, tuning.build)
+    variables = tuning.environment(files_of(tuning, texts, tuning.root / KEPT))
+    found = [*points, *(with_variables(point, variables, variant=KEPT) for point in points)]
     for point in points:
         for word in tuning.words(point.benchmark):
             found += forced(tuning, point, word)
@@ -265,7 +252,7 @@ def proof_sweep(
     """Return the sweep that measures files of rules; ``words`` are their algorithms by point."""
     points, left_out = default_points(tuning, PROOF)
     variables = tuning.environment(files)
-    found = [*points, *(labelled(point, RULES, variables) for point in points)]
+    found = [*points, *(with_variables(point, variables, variant=RULES) for point in points)]
     for point in points:
         sizes: dict[str, list[int]] = {}
         for size in point.sizes or (0,):
@@ -296,8 +283,8 @@ def job_of(
     )
 
 
-def measure(job: SweepJob, deadline: float | None) -> None:
-    """Measure the missing rows of a sweep; its progress goes to standard error.
+def measure(job: SweepJob, deadline: float | None) -> Values:
+    """Measure the missing rows of a sweep, and return all; its progress goes to standard error.
 
     Raises `OmbError` with the sweep's exit code if something could not be measured, but for
     algorithms that the library cannot use at a size.
@@ -311,6 +298,9 @@ def measure(job: SweepJob, deadline: float | None) -> None:
             f"({job.root} has all rows so far)",
             code,
         )
+    folder = Folder(job.root)
+    files = [path for point in job.plan.points if (path := folder.csv(point)).exists()]
+    return values_of(load(list(dict.fromkeys(files))).rows)
 
 
 class SweepError(OmbError):
@@ -321,18 +311,9 @@ class SweepError(OmbError):
         self.exit_code = exit_code
 
 
-def results(job: SweepJob) -> tuple[pd.DataFrame, Runs]:
-    """Return the rows of a sweep's points, and the metadata of their runs."""
-    folder = Folder(job.root)
-    files = [path for point in job.plan.points if (path := folder.csv(point)).exists()]
-    found = load(list(dict.fromkeys(files)))
-    return found.rows, found.runs
-
-
-def digest(files: Iterable[Path]) -> str:
+def digest(texts: Iterable[str]) -> str:
     """Return a short name of the content of files."""
-    content = b"".join(path.read_bytes() for path in files)
-    return hashlib.sha256(content).hexdigest()[:8]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:8]
 
 
 def words_by(rules: Iterable[Rule], places: Iterable[Place]) -> dict[Place, str]:

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from omb_py.algorithms import library
+from omb_py.algorithms import DEFAULT, library
 from omb_py.analysis.charts.tuning import tuning_chart
 from omb_py.analysis.tuning import (
-    DEFAULT,
     KEPT,
     RULES,
     Boundary,
@@ -23,6 +22,7 @@ from omb_py.analysis.tuning import (
     proofs,
     rules_of,
     table,
+    without,
 )
 
 SIZES = (8, 1024, 65536)
@@ -117,10 +117,21 @@ def test_own_algorithm_is_told_and_never_chosen() -> None:
     values = launches(times)
     assert words(values) == [KEPT] * 3
     sheet = own_sheet(values)
-    assert sheet is not None
     assert [row[:4] for row in sheet.rows] == [
         ("allreduce", "4", size, "ring") for size in ("8 B", "1 KiB", "64 KiB")
     ]
+
+
+def test_rule_that_is_taken_out_changes_no_other_choice() -> None:
+    times = {
+        DEFAULT: (10.0, 20.0, 30.0),
+        KEPT: (10.0, 20.0, 30.0),
+        "ring": (5.0, 10.0, 15.0),
+        "linear": (9.0, 9.9, 14.9),
+    }
+    chosen = choices(launches(times, 0.001))
+    found = without(chosen, [chosen[0].place])
+    assert [one.word for one in found] == [KEPT, "ring", "ring"]
 
 
 def ranges(values: Values) -> tuple[list[tuple[int, int, str]], list[Boundary]]:

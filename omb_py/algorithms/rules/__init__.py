@@ -1,7 +1,7 @@
 """Files of rules: which collective algorithm a library takes for which sizes.
 
-A module of this folder has the format of one library. The sizes of a `Rule` are those of the
-benchmarks; what a library compares with its thresholds differs by collective.
+A module of this folder has the format of one library, as `MODULES` names it. The sizes of a `Rule`
+are those of the benchmarks; what a library compares with its thresholds differs by collective.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
 
-from omb_py.algorithms import Algorithm
+from omb_py.algorithms import MODULES, Algorithm
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import UsageError
-
-MODULES = {"MPICH": "mpich", "Open MPI": "openmpi", "NCCL": "nccl"}
-"""Libraries, and the modules with their formats."""
 
 Choice: TypeAlias = Callable[[str, int, int], str | None]
 """The library's own name of the algorithm that rules take for a function, a number of ranks and a

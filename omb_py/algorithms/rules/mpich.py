@@ -35,7 +35,7 @@ TOTAL = frozenset({"allgather", "allgatherv", "reduce_scatter", "reduce_scatter_
 """Functions whose trees know the bytes of all ranks together, and not those of a block."""
 
 BLOCKS = frozenset({"allgather", "allgatherv"})
-"""Functions of which these bytes are the benchmark's message size times the ranks."""
+"""Functions whose bytes are the benchmark's message size times the ranks."""
 
 GUARDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("allreduce", "reduce"), ("is_op_built_in=yes", "count<pow2")),

@@ -154,7 +154,8 @@ def entries_of(text: str) -> Mapping[int, list[tuple[int, Messages]]]:
                         "Open MPI ignores this file: the first message size of collective "
                         f"{collective} on {size} ranks is {start}, and has to be 0"
                     )
-                take("a fan-out"), take("the bytes of a segment")
+                take("a fan-out")
+                take("the bytes of a segment")
                 ends_line = place >= len(numbers) or numbers[place][1] != numbers[place - 1][1]
                 if version > 1 and not ends_line:
                     take("requests")
