@@ -17,7 +17,7 @@ def test_gate_that_judges_for_longer_than_its_timeout_goes_on(mpiexec: Run, tmp_
     os.mkfifo(tmp_path / "drain")  # rank 0 waits until it is read
     reader = Timer(12, (tmp_path / "drain").read_text)
     reader.start()
-    done = mpiexec(2, "gate", "--time", "3s", "--timeout", "3", "--drain", "drain")
+    done = mpiexec(2, "gate", "--time", "3s", "--timeout", "6", "--drain", "drain")
     reader.join()
     assert "no progress" not in done.err
     assert done.out.count("CANNOT TELL") == 1
