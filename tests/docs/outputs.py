@@ -44,9 +44,9 @@ NUMBER = re.compile(
     r"(?<![\w.])[-+]?\d[\d,.:]*(?:e[-+]?\d+)?(?=$|[\s%x\u00d7)\],;/-]|[kKMGT]?i?B\b|[µunm]?s\b)"
 )
 UNIT = re.compile(r"N ?(?:[kKMGT]?i?B(?:/s)?|[µunm]?s)\b")
-CHANGED = "the speed of the machine changed"
+WHEN_BUSY = ("the speed of the machine changed", "ranks had no core for more than")
 BUSY = re.compile(": the machine was busy.*")
-"""What is said only if other programs were running: a line, and the end of one."""
+"""What is said only if other programs were running: lines, and the end of one."""
 STATISTIC = re.compile(r"\b(medians|means)$")
 """Of a table: means where the median of one row has no interval, as that of dependent samples."""
 
@@ -135,8 +135,12 @@ def excerpt(lines: tuple[str, ...], shown: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def masked(lines: tuple[str, ...]) -> list[str]:
-    """Lines without what differs from run to run: numbers, units, widths, and their order."""
-    return sorted(mask(line) for line in lines if CHANGED not in line)
+    """Lines without what differs from run to run: numbers, units, widths, and their order.
+
+    Empty lines go, as one stands before notes and there may be none.
+    """
+    kept = (line for line in lines if line and not any(words in line for words in WHEN_BUSY))
+    return sorted(map(mask, kept))
 
 
 def mask(line: str) -> str:

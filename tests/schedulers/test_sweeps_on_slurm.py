@@ -154,6 +154,8 @@ def killed_sweep(
     killed = [kill(slurm, job, victim, chance) for victim in victims]
     print(f"{rows} rows and {wait:.2f} s after the start of job {job}: killed {killed}")
     wait_for_all_from(slurm, folder, 300)
+    # what the job leaves for a moment would still measure, and the next job leave it the point
+    wait_until(lambda: not processes_of(slurm, job), 60, lambda: output(folder, job))
     return all(killed)
 
 
@@ -165,9 +167,13 @@ def kill(slurm: Slurm, job: str, victim: Victim, chance: random.Random) -> list[
     while state(slurm, job) not in ENDS:
         if found := victim(processes_of(slurm, job)):
             chosen = found if victim is everything else [chance.choice(found)]
-            for process in chosen:
-                with suppress(ProcessLookupError):
-                    os.kill(process.number, signal.SIGKILL)
-            return [process.name for process in chosen]
+            names = [process.name for process in chosen]
+            while chosen:
+                for process in chosen:
+                    with suppress(ProcessLookupError):
+                        os.kill(process.number, signal.SIGKILL)
+                # a child that was not in the list yet ran on without its parent
+                chosen = processes_of(slurm, job) if victim is everything else []
+            return names
         time.sleep(0.02)
     return []
