@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import socket
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from omb_py.core.text import files
 from omb_py.results.metadata import TELLING_PREFIXES
 from omb_py.sweeps.folder import Folder
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
+from omb_py.sweeps.libraries import Installation
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import ODD, SweepPoint, selectable
 from omb_py.sweeps.schedulers import ask
@@ -102,12 +102,11 @@ def silent(hosts: Sequence[str]) -> list[str]:
 def command(
     points: Sequence[SweepPoint],
     folder: Folder,
-    machine: Machine,
-    launcher: str,
+    library: Installation,
     hosts: Path | None = None,
     installed: bool = True,
 ) -> list[str]:
-    """Return the words that measure the missing rows of points in one launch.
+    """Return the words that measure the missing rows of points in one launch with a library.
 
     ``hosts`` is a file of the nodes if one is needed. Of several points the folder's summary gets
     the outcomes. Raises `OmbError` when the launcher is not there, unless it need not be
@@ -121,13 +120,13 @@ def command(
             arguments.append(shlex.join(words_for(point, folder)))
     else:
         arguments = [*words_for(first, folder), "--quiet"]
-    library = machine.preload
-    row = LAUNCHERS[launcher]
+    machine, row = library.machine, LAUNCHERS[library.launcher]
+    preload = machine.preload
     return [
-        *row.command(placement(first, machine, hosts), installed),
+        *row.command(placement(first, machine, hosts), installed, library.where),
         *(row.outliving_ranks if first.loses_ranks else ()),
-        *(["env", f"LD_PRELOAD={library}"] if library is not None else []),
-        *(sys.executable, "-m", "omb_py"),
+        *(["env", f"LD_PRELOAD={preload}"] if preload is not None else []),
+        *(library.python, "-m", "omb_py"),
         *arguments,
     ]
 
@@ -153,12 +152,12 @@ def of_launch(point: SweepPoint) -> list[str]:
 
 
 def environment(
-    point: SweepPoint, machine: Machine, launcher: str, folder: Path | None = None
+    point: SweepPoint, library: Installation, folder: Path | None = None
 ) -> dict[str, str]:
     """Return the environment of a point's launcher and ranks beyond that of this process.
 
     With a ``folder`` for files, it includes variables for a launcher in a job of a scheduler.
     """
-    row, place = LAUNCHERS[launcher], placement(point, machine)
+    row, place = LAUNCHERS[library.launcher], placement(point, library.machine)
     job = row.in_job(place, folder) if folder is not None else {}
     return {**row.environment(place), **job, **place.environment}

@@ -114,6 +114,9 @@ class Experiment(Strict):
     """Options of the benchmarks by their long names; lists are axes too."""
     environment: dict[EnvironmentName, Several[Line]] = Field(default_factory=dict)
     """Environment variables of the ranks; lists are axes too."""
+    libraries: Several[Name] | None = None
+    """MPI libraries by the names of the machine's tables `[library.NAME]`, or `all` of them, whose
+    launches take turns; by default the one that is there. Rows have the name as their label."""
     title: Line = ""
     """Heading of its rows in a table of the sweep, printed at its end and kept as `table.csv`;
     without a title its rows are not in it."""

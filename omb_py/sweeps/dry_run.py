@@ -14,6 +14,7 @@ from omb_py.sweeps import commands, jobs, launchers
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.files import is_locked, moment
 from omb_py.sweeps.folder import FAILURES, Folder
+from omb_py.sweeps.libraries import Installation, installation
 from omb_py.sweeps.points import SweepPoint, in_order, launched_together, split
 from omb_py.sweeps.reasons import listed
 from omb_py.sweeps.reporter import TimeLeft
@@ -106,23 +107,30 @@ def show_commands(job: SweepJob, launch_each: bool, note: Callable[[str], None])
     Raises `OmbError` if `auto` finds none.
     """
     machine, folder = job.machine, Folder(job.root)
-    launcher, installed = machine.launcher, True
-    try:
-        launcher = launchers.select(launcher, machine.name)
-    except OmbError as error:
-        if launcher == launchers.AUTO:
-            raise
-        installed = False
-        if isinstance(error, UsageError):
-            note(f"here, {error}")
+    libraries, installed = dict[str, Installation](), True
     waiting = in_order(job.missing, job.sweep)
+    for name in dict.fromkeys(point.library for point in waiting):
+        try:
+            libraries[name] = installation(machine, name)
+        except OmbError as error:
+            if name:
+                note(f"left out {name}: {error}")
+                continue
+            if machine.launcher == launchers.AUTO:
+                raise
+            libraries[name], installed = Installation(machine, machine.launcher), False
+            if isinstance(error, UsageError):
+                note(f"here, {error}")
+    waiting = [point for point in waiting if point.library in libraries]
     while waiting:
         together = waiting[:1] if launch_each else launched_together(waiting)
         waiting = [one for one in waiting if one not in together]
-        values = commands.environment(together[0], machine, launcher)
-        words = commands.command(together, folder, machine, launcher, installed=installed)
-        assigned = [f"{name}={value}" for name, value in values.items()]
-        print(shlex.join([*(["env"] if values else []), *assigned, *words]))
+        library = libraries[together[0].library]
+        values = commands.environment(together[0], library)
+        words = commands.command(together, folder, library, installed=installed)
+        assigned = [f"--unset={name}" for name in library.taken_back]
+        assigned += [f"{name}={value}" for name, value in values.items()]
+        print(shlex.join([*(["env"] if assigned else []), *assigned, *words]))
 
 
 def several(words: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -13,9 +13,9 @@ from omb_py.core.errors import UsageError, needing
 from omb_py.core.text import files
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.files import write_atomically
+from omb_py.sweeps.libraries import Software
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import SweepPoint, has_all_parts
-from omb_py.sweeps.python import NOT_STARTED, in_python
 from omb_py.sweeps.targets import target
 from omb_py.sweeps.toml import read
 
@@ -34,7 +34,8 @@ RECORDS = "shared"
 """The name, in the folder of the ranks, of records of the files that a killed job leaves."""
 
 HARMLESS = {"description", "accelerator", "job", "nodes", "virtual_environment", "scheduler"}
-"""Settings of a machine that do not change the results."""
+HARMLESS |= {"library"}
+"""Settings of a machine that do not change the results, or are compared one by one."""
 
 SOFTWARE_FILE = "software.json"
 
@@ -81,51 +82,6 @@ class PointState(BaseModel):
         return self.last.outcome if self.last else None
 
 
-class Software(BaseModel):
-    """The measuring software: names and versions, empty if unknown."""
-
-    model_config = ConfigDict(frozen=True)
-
-    library: str = ""
-    omb_py: str = ""
-    mpi4py: str = ""
-    numpy: str = ""
-
-    def difference(self, other: Software) -> str:
-        """Return the known differences from ``other`` in words; empty without any."""
-        pairs = ((getattr(self, name), getattr(other, name)) for name in type(self).model_fields)
-        different = ((own, known) for own, known in pairs if own and known and own != known)
-        return ", ".join(f"{own} instead of {known}" for own, known in different)
-
-
-SOFTWARE = """\
-import json, sys
-from importlib.metadata import PackageNotFoundError, version
-from omb_py.core import VERSION
-found = {"omb_py": f"omb-py {VERSION}"}
-for name in ("mpi4py", "numpy"):
-    try:
-        found[name] = f"{name} {version(name)}"
-    except PackageNotFoundError:
-        pass
-try:
-    from mpi4py import MPI
-    name, numbers = MPI.get_vendor()
-    found["library"] = f"{name} {'.'.join(map(str, numbers))}"
-except (ImportError, RuntimeError):
-    pass
-print(json.dumps(found))
-"""
-"""A program that prints the measuring software; a library that cannot be loaded is reported when it
-is needed."""
-
-
-def software_here(variables: Mapping[str, str]) -> Software:
-    """Return the measuring software of this Python, with these environment variables added."""
-    lines = in_python(SOFTWARE, {**variables, **NOT_STARTED}).stdout.splitlines()
-    return Software.model_validate_json(lines[-1]) if lines else Software()
-
-
 class Folder:
     """The folder of one sweep on one machine; every point has its own files."""
 
@@ -162,12 +118,13 @@ class Folder:
         return self.root / "state" / f"{point.name}.summary.json"
 
     def prepare(
-        self, sweep: Sweep, machine: Machine, software: Software, mix: bool = False
+        self, sweep: Sweep, machine: Machine, software: Sequence[Software], mix: bool = False
     ) -> None:
         """Write the configuration, to show and repeat the sweep.
 
-        Raises `UsageError` when the folder is another sweep's or another machine's, or, without
-        ``mix``, has rows of other software, `OmbError` when it cannot be written.
+        ``software`` is that of each library that measures. Raises `UsageError` when the folder is
+        another sweep's or another machine's, or, without ``mix``, has rows of other software of
+        that library, `OmbError` when it cannot be written.
         """
         before = self.root / "sweep.toml", self.root / "machine.toml"
         if before[0].exists() and read(before[0], Sweep).name != sweep.name:
@@ -182,21 +139,32 @@ class Folder:
                 for name in type(machine).model_fields
                 if name not in HARMLESS and getattr(machine, name) != getattr(earlier, name)
             ]
+            both = machine.library.keys() & earlier.library.keys()
+            differing += [
+                f"library.{name}"
+                for name in sorted(both)
+                if machine.library[name] != earlier.library[name]
+            ]
             if differing:
                 raise UsageError(
                     f"{self.root} was measured with another {' and '.join(differing)} of the "
                     "machine: choose another --folder"
                 )
-        known = self._software() if any(self.root.glob("points/*.csv")) else []
-        if software != Software() and all(software.difference(one) for one in known):
+        listed = self._software() if any(self.root.glob("points/*.csv")) else []
+        for one in software:
+            known = [own for own in listed if own.name == one.name]
+            if one == Software() or not all(one.difference(own) for own in known):
+                continue
             if known and not mix:
+                of_library = f" of library {one.name}" if one.name else ""
                 raise UsageError(
-                    f"{self.root} has rows of other software: this is "
-                    f"{software.difference(known[-1])}; choose another --folder, or add --mix to "
+                    f"{self.root} has rows of other software{of_library}: this is "
+                    f"{one.difference(known[-1])}; choose another --folder, or add --mix to "
                     "have both in it"
                 )
-            listed = [one.model_dump() for one in (*known, software)]
-            write_atomically(self.root / SOFTWARE_FILE, json.dumps(listed, indent=1) + "\n")
+            listed.append(one)
+            facts = [own.model_dump(exclude_defaults=True) for own in listed]
+            write_atomically(self.root / SOFTWARE_FILE, json.dumps(facts, indent=1) + "\n")
         for path, model in zip(before, (sweep, machine), strict=True):
             content = model.model_dump(mode="json", exclude_none=True)
             write_atomically(path, tomli_w.dumps(content))

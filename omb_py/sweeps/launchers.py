@@ -104,6 +104,14 @@ class Placement:
 
 
 @dataclass(frozen=True)
+class Programs:
+    """Places of programs: a ``folder`` of an environment or a library, and a ``path`` (PATH)."""
+
+    folder: Path = Path(sys.executable).parent
+    path: str | None = None
+
+
+@dataclass(frozen=True)
 class Launcher:
     """A launcher: its program, its words for a placement, and its environment."""
 
@@ -121,12 +129,14 @@ class Launcher:
     """Words for a job that goes on when ranks fail; none if it ends. Open MPI's collectives of
     component han, for several nodes, report success though a rank has failed."""
 
-    def command(self, place: Placement, installed: bool = True) -> list[str]:
+    def command(
+        self, place: Placement, installed: bool = True, where: Programs | None = None
+    ) -> list[str]:
         """Return the words that a program and its arguments follow.
 
         Raises `OmbError` when the launcher is not there, unless it need not be ``installed``.
         """
-        program = find(self.program, self.in_venv) if installed else self.program
+        program = find(self.program, self.in_venv, where) if installed else self.program
         return [program, *self.words(place), *place.options]
 
 
@@ -262,16 +272,16 @@ TITLES = {"mpich": "MPICH", "intel": "Intel MPI", "openmpi": "Open MPI", "pals":
 """Names of the projects that provide an `mpiexec`."""
 
 
-def find(program: str, in_venv: bool = False) -> str:
-    """Return the path of a program; next to this Python first, if a virtual environment may have
-    it.
+def find(program: str, in_venv: bool = False, where: Programs | None = None) -> str:
+    """Return the path of a program; in the folder first, if a virtual environment may have it.
 
-    Raises `OmbError` if it is not found.
+    By default that is the folder of this Python. Raises `OmbError` if it is not found.
     """
-    beside = Path(sys.executable).parent / program
+    where = where or Programs()
+    beside = where.folder / program
     if in_venv and os.access(beside, os.X_OK):
         return str(beside)
-    found = shutil.which(program)
+    found = shutil.which(program, path=where.path)
     if found is None:
         places = f"neither {beside} nor one on the PATH" if in_venv else "not on the PATH"
         raise OmbError(
@@ -297,12 +307,12 @@ def owner(program: str) -> str | None:
     return next((name for word, name in SAYS.items() if word in text), None)
 
 
-def detect() -> str:
+def detect(where: Programs | None = None) -> str:
     """Return the owner of the installed `mpiexec`.
 
     Raises `OmbError` if there is none or its owner is unknown.
     """
-    program = find("mpiexec", in_venv=True)
+    program = find("mpiexec", True, where)
     name = owner(program)
     if name is None:
         raise OmbError(
@@ -312,16 +322,16 @@ def detect() -> str:
     return name
 
 
-def select(name: str, machine: str) -> str:
+def select(name: str, machine: str, where: Programs | None = None) -> str:
     """Return the launcher of a machine's configuration, or the installed one for ``auto``.
 
     Raises `UsageError` if the `mpiexec` that would run is another library's, `OmbError` if there is
     none.
     """
     if name == AUTO:
-        return detect()
+        return detect(where)
     row = LAUNCHERS[name]
-    program = find(row.program, row.in_venv)
+    program = find(row.program, row.in_venv, where)
     other = owner(program) if row.program == "mpiexec" else name
     if other in (None, name) or {name, other} == {"mpich", "intel"}:
         return name

@@ -106,6 +106,39 @@ class JobSettings(Strict):
     """The most jobs of a chain, counted from the last submission by a person."""
 
 
+class Library(Strict):
+    """An MPI library of the machine, or another environment of Python, for a sweep's `libraries`.
+
+    `omb-py info --libraries` writes these tables.
+    """
+
+    virtual_environment: Line | None = Field(default=None, examples=["~/venvs/openmpi"])
+    """The environment whose `bin` has Python, omb-py and mpiexec; by default that of `omb-py
+    sweep`."""
+    modules: tuple[Word, ...] = Field(default=(), examples=[["openmpi/5.0"]])
+    """Modules that are loaded for its launches, besides those of the job."""
+    module_paths: tuple[Word, ...] = Field(default=(), examples=[["/soft/modulefiles"]])
+    """Folders that `module use` adds, besides the machine's."""
+    libmpi: Line | None = Field(default=None, examples=["/opt/intel/mpi/lib/libmpi.so.12"])
+    """The shared library that mpi4py is to load (`MPI4PY_LIBMPI`), for builds that take any of
+    their ABI. Its mpiexec is that of `bin` next to its folder, if there is one."""
+    bin: Line | None = Field(default=None, examples=["/opt/intel/mpi/bin"])
+    """The folder of its mpiexec, if that is in none of these places and not on the PATH."""
+    launcher: str | None = Field(default=None, examples=["openmpi"])
+    """Its launcher; by default the machine's, and `auto` where the machine's is an mpiexec."""
+    launcher_options: tuple[Line, ...] = Field(default=(), examples=[["--mca", "pml", "ucx"]])
+    """Further words for its launcher, in place of the machine's."""
+    environment: dict[EnvironmentName, Line] = Field(
+        default_factory=dict, examples=[{"UCX_TLS": "sm,self"}]
+    )
+    """Environment variables of its ranks, besides the machine's."""
+
+    @field_validator("launcher")
+    @classmethod
+    def _row(cls, value: str | None) -> str | None:
+        return value if value is None else known(value, ROWS["launcher"])
+
+
 class Machine(Strict):
     """A machine, as `configs/machines/` has them."""
 
@@ -168,6 +201,10 @@ class Machine(Strict):
     they take precedence."""
     job: JobSettings = JobSettings()
     """Resources that jobs request from the scheduler, in a table `[job]`."""
+    library: dict[Name, Library] = Field(
+        default_factory=dict, examples=[{"openmpi": {"virtual_environment": "~/venvs/openmpi"}}]
+    )
+    """MPI libraries for a sweep's `libraries`, a table `[library.NAME]` for each."""
 
     @field_validator("scheduler", "launcher")
     @classmethod

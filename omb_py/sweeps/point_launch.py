@@ -24,6 +24,7 @@ from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.files import write_atomically, writing
 from omb_py.sweeps.folder import RECORDS, Folder
 from omb_py.sweeps.launchers import LAUNCHERS
+from omb_py.sweeps.libraries import Installation
 from omb_py.sweeps.points import SweepPoint
 from omb_py.sweeps.stop import Stop
 from omb_py.sweeps.sweep_job import SweepJob
@@ -86,7 +87,7 @@ class PointLaunch:
 
     job: SweepJob
     folder: Folder
-    launcher: str
+    library: Installation
     stop: Stop
     points: Sequence[SweepPoint]
     shared: SharedLaunch | None
@@ -101,7 +102,7 @@ class PointLaunch:
         points, point = self.points, self.points[0]
         scratch = self.folder.scratch(point)
         hosts = self._host_file()
-        command = commands.command(points, self.folder, self.job.machine, self.launcher, hosts)
+        command = commands.command(points, self.folder, self.library, hosts)
         csvs = [self.folder.csv(one) for one in points]
         sizes = {csv: size_of(csv) for csv in csvs}
         log = self.folder.log(point)
@@ -114,12 +115,12 @@ class PointLaunch:
             telling = processes.watch(records) if point.nodes == 1 else {}
             with (
                 log.open("ab") as file,
-                temporary_folder(self.launcher, point.nodes, records) as temporary,
+                temporary_folder(self.library.launcher, point.nodes, records) as temporary,
             ):
                 file.write(f"$ {shlex.join(command)}\n".encode())
                 file.flush()
-                wanted = commands.environment(point, self.job.machine, self.launcher, scratch)
-                environment = {**os.environ, **wanted, **temporary, **telling}
+                wanted = commands.environment(point, self.library, scratch)
+                environment = {**self.library.inherited, **wanted, **temporary, **telling}
                 mark = mark_of(self.folder, point.name)
                 try:
                     with processes.started(command, environment, mark, scratch, file) as process:
@@ -151,8 +152,8 @@ class PointLaunch:
         if len(names) < point.nodes:
             have = count(len(names), "node")
             raise OmbError(f"{point.describe()} needs more than the {have} of this job")
-        place = commands.placement(point, self.job.machine)
-        line = LAUNCHERS[self.launcher].host_line
+        place = commands.placement(point, self.library.machine)
+        line = LAUNCHERS[self.library.launcher].host_line
         path = self.folder.scratch(point).with_suffix(".hosts").resolve()
         write_atomically(path, "".join(f"{line(name, place)}\n" for name in names[: point.nodes]))
         return path

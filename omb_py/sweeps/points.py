@@ -49,7 +49,8 @@ class SweepPoint:
     without messages, which has one row, or one for each part of a start or a failure. ``settings``
     are options beyond the axes, ``environment`` variables of the ranks, ``variant`` names those
     among them that the sweep varies. ``part`` is the word for the ranks that measure, empty for
-    all. ``launch`` counts from 1.
+    all. ``launch`` counts from 1. ``library`` is a table of the machine, empty for the library that
+    is there.
     """
 
     benchmark: str
@@ -64,6 +65,7 @@ class SweepPoint:
     variant: str | None = None
     part: str = ""
     launch: int = 1
+    library: str = ""
 
     @property
     def launched(self) -> int:
@@ -72,8 +74,9 @@ class SweepPoint:
 
     @property
     def place(self) -> str:
-        """The nodes and ranks of the launch."""
-        return f"{count(self.nodes, 'node')} x {count(self.ranks_per_node, 'rank')}"
+        """The nodes and ranks of the launch, and its library where there are several."""
+        of_library = f" with {self.library}" if self.library else ""
+        return f"{count(self.nodes, 'node')} x {count(self.ranks_per_node, 'rank')}{of_library}"
 
     @property
     def ranks(self) -> int:
@@ -122,7 +125,9 @@ class SweepPoint:
         words = [self.benchmark, self.buffer, self.binding, f"{self.nodes}x{self.ranks_per_node}"]
         words += [word for word in (self.part, self.library_algorithm, self.variant) if word]
         known = [getattr(self, name) for name in IDENTITY]
-        text = json.dumps([*known, self.part] if self.part else known)
+        known += [self.part] if self.part else []
+        known += [{"library": self.library}] if self.library else []
+        text = json.dumps(known)
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         readable = UNSAFE.sub("_", "-".join(words))[:80].strip(".-_")
         return f"{readable}-r{self.launch}-{digest}"
@@ -226,12 +231,14 @@ class Combination(NamedTuple):
     algorithm: str | None
     environment: tuple[Setting, ...]
     settings: tuple[Setting, ...]
+    library: str
 
     def on(self, machine: Machine, experiment: Experiment) -> SweepPoint:
         """Return its point, without sizes; raises `NotHereError` if the machine cannot have it."""
         nodes, ranks = self.place
         axes = experiment.environment
-        words = [f"{one.name}={one.value}" for one in self.environment if len(axes[one.name]) > 1]
+        words = [self.library] if self.library else []
+        words += [f"{one.name}={one.value}" for one in self.environment if len(axes[one.name]) > 1]
         return SweepPoint(
             benchmark=self.benchmark.name,
             buffer=self.buffer,
@@ -244,6 +251,7 @@ class Combination(NamedTuple):
             library_algorithm=None if self.algorithm == DEFAULT else self.algorithm,
             variant=" ".join(words) or None,
             part=part_of(self.part, ranks),
+            library=self.library,
         )
 
 
@@ -258,8 +266,29 @@ def combined(experiment: Experiment, machine: Machine) -> Iterator[Combination]:
         experiment.coll_algorithms or (None,),
         combinations(experiment.environment),
         combinations({name.replace("_", "-"): axis for name, axis in experiment.options.items()}),
+        libraries_of(experiment, machine),
     )
     yield from starmap(Combination, axes)
+
+
+def libraries_of(experiment: Experiment, machine: Machine) -> tuple[str, ...]:
+    """Return the tables of an experiment's libraries; raise `UsageError` for one that is unknown.
+
+    An empty name stands for the library that is there.
+    """
+    asked, there = experiment.libraries or ("",), tuple(machine.library)
+    names = tuple(
+        dict.fromkeys(one for name in asked for one in (there if name == EVERYTHING else [name]))
+    )
+    unknown = [name for name in names if name and name not in there]
+    if unknown or not names:
+        has = f"it has {', '.join(there)}" if there else "it has none"
+        what = f"[library.{unknown[0]}]" if unknown else "[library.NAME]"
+        raise UsageError(
+            f"machine {machine.name} has no table {what} ({has}): omb-py info --libraries writes "
+            "those of the libraries that are here"
+        )
+    return names
 
 
 def plan(sweep: Sweep, machine: Machine) -> SweepPlan:
@@ -342,7 +371,7 @@ def launched_together(points: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
         return (first,)
 
     def key(point: SweepPoint) -> tuple[object, ...]:
-        place = (point.launch, point.nodes, point.ranks_per_node, point.part)
+        place = (point.launch, point.nodes, point.ranks_per_node, point.part, point.library)
         return (*place, point.buffer, point.environment, point.of_launch)
 
     alike = (one for one in points if one.shares_launch and key(one) == key(first))

@@ -12,9 +12,22 @@ NOT_STARTED = {"MPI4PY_RC_INITIALIZE": "0"}
 
 
 def in_python(
-    program: str, variables: Mapping[str, str], *words: str
+    program: str,
+    variables: Mapping[str, str | None],
+    *words: str,
+    python: str = sys.executable,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program in this Python with variables added, and return its end and its output."""
-    command = [sys.executable, "-c", program, *words]
-    environment = {**os.environ, **variables}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    """Run a program in this Python, or another one, and return its end and its output.
+
+    It has ``variables`` besides those of this process, without those that are None. Raises
+    `OSError` if there is no such Python.
+    """
+    command = [python, "-c", program, *words]
+    environment = {
+        name: one for name, one in {**os.environ, **variables}.items() if one is not None
+    }
+    # the packages of a folder where someone is would come before those of another environment
+    folder = None if python == sys.executable else os.path.dirname(python)
+    return subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, text=True, check=False
+    )

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from omb_py.core.errors import LeftOutError, OmbError, UsageError, needing
 from omb_py.core.text.words import count
-from omb_py.sweeps import launchers
 from omb_py.sweeps.commands import nodes_here
-from omb_py.sweeps.folder import FAILURES, MISSING, REFUSED, Folder, Software, software_here
+from omb_py.sweeps.folder import FAILURES, MISSING, REFUSED, Folder
+from omb_py.sweeps.libraries import installations
 from omb_py.sweeps.points import SweepPoint, in_order, plan, split
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import Runner
@@ -30,9 +30,8 @@ def run_sweep(
     """
     machine, folder, plan = job.machine, Folder(job.root), job.plan.on(job.nodes)
     points = in_order(job.missing, job.sweep)
-    launcher = launchers.select(machine.launcher, machine.name) if points else machine.launcher
-    software = software_here(machine.environment) if points else Software()
-    folder.prepare(job.sweep, machine, software, mix)
+    found, faults = installations(machine, (point.library for point in points))
+    folder.prepare(job.sweep, machine, [one.software for one in found.values()], mix)
     reporter = Reporter(folder, plan.points)
     with Stop(deadline).watching() as stop:
         larger, short = list[SweepPoint](), ""
@@ -43,16 +42,20 @@ def run_sweep(
             begin(reporter, job, folder)
             if short:
                 reporter.say(f"left out {count(len(larger), 'point')}: {short}")
+        for name, why in faults.items():
+            own = [point for point in points if point.library == name]
+            points = [point for point in points if point.library != name]
+            reporter.say(f"left out {count(len(own), 'point')} with {name}: {why}")
         for name in orphaned(job, folder):
             reporter.say(f"note: {folder.root}/points/{name} is of no point in this plan")
-        runner = Runner(job, folder, launcher, reporter, stop, launch_each=launch_each)
+        runner = Runner(job, folder, found, reporter, stop, launch_each=launch_each)
         runner.clear()
         with reporter.bar():
             added = runner.run(points)
-        found = outcome_of(runner, larger)
-        report(found, runner, added, short)
+        outcome = outcome_of(runner, larger)
+        report(outcome, runner, added, short)
         show_table(job, reporter)
-        return code_of(found, stop, added)
+        return code_of(outcome, stop, added)
 
 
 def show_table(job: SweepJob, reporter: Reporter) -> None:

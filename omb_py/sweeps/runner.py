@@ -6,7 +6,7 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +26,7 @@ from omb_py.sweeps import commands, processes
 from omb_py.sweeps import folder as outcomes
 from omb_py.sweeps.files import locked, moment, writing
 from omb_py.sweeps.folder import Attempt, Folder, PointState
+from omb_py.sweeps.libraries import Installation
 from omb_py.sweeps.point_launch import PointLaunch, SharedLaunch, clear_scratch, mark_of
 from omb_py.sweeps.points import SweepPoint, launched_together
 from omb_py.sweeps.reasons import last_words
@@ -45,11 +46,11 @@ MOST_PAUSES = 20  # in a row, after which a point waits for another start
 
 @dataclass(frozen=True)
 class Runner:
-    """What it takes to run the points of a job: its folder, launcher and limits."""
+    """What it takes to run the points of a job: its folder, libraries and limits."""
 
     job: SweepJob
     folder: Folder
-    launcher: str
+    libraries: Mapping[str, Installation]
     reporter: Reporter
     stop: Stop
     elsewhere: list[SweepPoint] = field(default_factory=list)
@@ -85,7 +86,7 @@ class Runner:
                     launches.setdefault(point.place, []).append(last.said)
                 else:
                     launches.pop(point.place, None)
-            if not self.reporter.there and alike(causes):
+            if not self.reporter.there and alike(causes) and len(self.libraries) == 1:
                 raise OmbError(
                     f"the first {len(causes)} points failed alike, so no other one is started: "
                     f"{causes[0]}"
@@ -207,7 +208,7 @@ class Runner:
         """Launch points; outcomes of ``shared`` ones are noted meanwhile."""
         self.reporter.begins(points)
         note_over = partial(self._note_over, shared) if shared else None
-        place = self.job, self.folder, self.launcher, self.stop
+        place = self.job, self.folder, self.libraries[points[0].library], self.stop
         return PointLaunch(*place, points, shared, note_over).run()
 
     def _attempt(self, point: SweepPoint) -> Attempt:
@@ -266,7 +267,7 @@ class Runner:
             PointState(attempts=(*state.attempts, attempt), given_up=(*state.given_up, *lost)),
         )
         self.reporter.ended(point, attempt)
-        if code == NoLibraryError.exit_code and excuse:
+        if code == NoLibraryError.exit_code and excuse and len(self.libraries) == 1:
             raise OmbError(f"nothing can be measured here: {excuse}")  # nor any other point
         return attempt
 
