@@ -156,11 +156,21 @@ def list_command(algorithms: bool) -> None:
 
 
 @command.command("info")
-def info_command() -> None:
+@click.option(
+    "--libraries",
+    is_flag=True,
+    help="The MPI libraries that are here, as tables of a machine's file; DIR… are looked at "
+    "first.",
+)
+@click.argument("folders", metavar="[DIR]...", nargs=-1, type=click.Path(exists=True))
+def info_command(libraries: bool, folders: tuple[str, ...]) -> None:
     """Show versions, the MPI library, and which buffers and bindings work here."""
-    from omb_py.cli.inventory import info_lines
+    from omb_py.cli import inventory
 
-    click.echo("\n".join(info_lines()))
+    if folders and not libraries:
+        raise UsageError("DIR is for --libraries: add it, or leave it out")
+    lines = inventory.library_lines(folders) if libraries else inventory.info_lines()
+    click.echo("\n".join(lines))
 
 
 COMPLETION = "_OMB_PY_COMPLETE"

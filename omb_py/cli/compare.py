@@ -1,4 +1,4 @@
-"""``omb-py compare``: results against results, and omb-py alternately with native OMB."""
+"""``omb-py compare``: results against results, omb-py by turns with native OMB, MPI libraries."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from omb_py.cli.analysis_options import (
     read_to_judge,
     refuse_options,
 )
+from omb_py.cli.compare_libraries import EVERY, OF_LIBRARIES, library_options
 from omb_py.cli.confirm import (
     confirm_options,
     confirmed,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from omb_py.analysis.conclusion import Conclusion
     from omb_py.benchmarks import Benchmark
+    from omb_py.core.text.tables import Sheet
     from omb_py.sweeps.compare_native import Goal
 
     Judge: TypeAlias = Callable[..., pd.DataFrame]
@@ -57,11 +59,21 @@ USUAL_PRECISION, USUAL_SECONDS = 0.05, 300.0
 OF_NATIVE = ("bindings", "ranks", "precision", "max_time", "rounds")
 """Parameters of rounds with native OMB."""
 
+NOT_OF_LIBRARIES = ("where", "assume", "precision", "launcher", "timeout")
+"""Parameters that a sweep over libraries has no use for."""
+
+NATIVE = "native"
+"""The binding that is compared with native OMB, unless others are named."""
+
 
 class CompareCommand(click.Command):
-    """With ``--native``, options that are not this command's are the benchmarks'."""
+    """With ``--native``, options that are not this command's are the benchmarks'.
+
+    ``--libraries`` alone does not take the next word as its value.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        args = [f"--libraries={EVERY}" if word == "--libraries" else word for word in args]
         if any(word.partition("=")[0] == "--native" for word in args):
             # click's own way to let unknown options pass looks for known letters in -Tmpi_int
             ours, theirs = apart(args, named(self.get_params(ctx)))
@@ -108,8 +120,7 @@ class CompareCommand(click.Command):
 @click.option(
     "--bindings",
     metavar="NAME,…",
-    default="native",
-    show_default=True,
+    show_default="native; of --libraries buffer",
     help="Bindings of omb-py to compare, as in native,buffer.",
 )
 @click.option(
@@ -136,22 +147,30 @@ class CompareCommand(click.Command):
     type=WholeNumber(min=1),
     help="Measure this many rounds; with --precision at most.",
 )
+@library_options
 @confirm_options
 @click.pass_context
 def command(ctx: click.Context, /, **values: Any) -> None:
-    """Compare results with each other, or omb-py with native OMB.
+    """Compare results with each other, omb-py with native OMB, or MPI libraries.
 
     omb-py compare before.csv after.csv --fail-above 5%
 
     omb-py compare --native /opt/omb latency -m 1:65536
+
+    omb-py compare --libraries
     """
     with needing("analysis"):
         from omb_py.analysis.compare.side_by_side import compare
 
-    is_native, asks_again = values["native"] is not None, values["confirm"] or values["again"]
-    if (values["fail_above"] is None or values["native"]) and asks_again:
+    is_native, of_libraries = values["native"] is not None, values["libraries"] is not None
+    if is_native and of_libraries:
+        raise UsageError("--native and --libraries exclude each other: name one of them")
+    asks_again = values["confirm"] or values["again"]
+    if (values["fail_above"] is None or is_native or of_libraries) and asks_again:
         raise UsageError("--confirm is for files with --fail-above: leave it out, or name both")
-    refuse_without_jobs(is_native or values["confirm"] is not None)
+    if not of_libraries:
+        refuse_options(OF_LIBRARIES, "is for --libraries: add it, or leave it out")
+        refuse_without_jobs(is_native or values["confirm"] is not None)
     if values["summary"] and values["to"].path is None:
         refuse_options(["kind"], "is that of the tables: leave out --summary, or name --output")
     judge = partial(
@@ -161,15 +180,16 @@ def command(ctx: click.Context, /, **values: Any) -> None:
         tolerance=values["tolerance"],
         tail=values["tail"],
     )
-    found = (compare_with_native if is_native else compare_files)(values, judge)
-    ctx.exit(write_comparison(found, values))
+    way = compare_libraries if of_libraries else compare_with_native if is_native else compare_files
+    ctx.exit(write_comparison(way(values, judge), values))
 
 
 @dataclass(frozen=True)
 class Compared:
     """Compared points, their ``base``, and a conclusion if a limit was asked.
 
-    ``passed`` are failures that were not confirmed, ``note`` is the precision of rounds.
+    ``passed`` are failures that were not confirmed, ``note`` is the precision of rounds. ``sheet``
+    is a table of all others in place of one of each, with its ``sentences``.
     """
 
     points: pd.DataFrame
@@ -178,6 +198,8 @@ class Compared:
     remarks: list[str]
     passed: Sequence[str] = ()
     note: str = ""
+    sheet: Sheet | None = None
+    sentences: Sequence[str] = ()
 
 
 def compare_files(values: dict[str, Any], judge: Judge) -> Compared:
@@ -221,23 +243,46 @@ def compare_with_native(values: dict[str, Any], judge: Judge) -> Compared:
     return Compared(points, names[0], conclusion, summary.remarks(points, allowed), (), note)
 
 
+def compare_libraries(values: dict[str, Any], judge: Judge) -> Compared:
+    """Compare MPI libraries, measured by turns."""
+    from omb_py.analysis import libraries
+    from omb_py.analysis.compare import summary
+    from omb_py.cli.compare_libraries import measured
+
+    refuse_options(NOT_OF_LIBRARIES, "is not for --libraries: leave it out")
+    tables = measured(values)
+    names = values["names"] or list(tables)
+    points = libraries.compared(dict(zip(names, tables.values(), strict=True)), judge)
+    allowed, base = values["fail_above"], names[0]
+    conclusion = None if allowed is None else summary.conclusion(points, allowed)
+    return Compared(
+        points,
+        base,
+        conclusion,
+        summary.remarks(points, allowed),
+        sheet=libraries.sheet(points, base),
+        sentences=list(libraries.sentences(points, base)),
+    )
+
+
 def write_comparison(found: Compared, values: dict[str, Any]) -> int:
     """Write tables, verdicts and the conclusion; return the exit code."""
     from omb_py.analysis.compare import summary
     from omb_py.analysis.conclusion import facts as facts_of
     from omb_py.core.text import tables
 
-    points, to, verdicts = found.points, values["to"], summary.sentences(found.points)
+    points, to = found.points, values["to"]
+    verdicts = [*summary.sentences(found.points).values(), *found.sentences]
     facts: dict[str, Any] = {
         "base": found.base,
         "pairs": tables.records(summary.summary(points)),
-        **facts_of(found.conclusion, verdicts.values(), found.remarks),
+        **facts_of(found.conclusion, verdicts, found.remarks),
         "not_confirmed": found.passed,
     }
     if not values["summary"] or to.path is not None:
-        made = summary.sheets(points, found.base)
+        made = [found.sheet] if found.sheet else summary.sheets(points, found.base)
         tables.write(to, made, points, summary.endings(points, found.base), facts)
-    said = ["", *verdicts.values(), *(f"Note: {one}" for one in found.remarks)]
+    said = ["", *verdicts, *(f"Note: {one}" for one in found.remarks)]
     said += [f"NOT CONFIRMED: {one}" for one in found.passed]
     said += [] if found.conclusion is None else found.conclusion.lines()
     click.echo("\n".join([*said, *filter(None, [found.note])]), err=to.is_for_program)
@@ -285,7 +330,7 @@ def from_turns(values: dict[str, Any], judge: Judge) -> tuple[pd.DataFrame, list
     benchmark = find_benchmark(name)
     if reason := why_not(benchmark):
         raise UsageError(reason)
-    if benchmark.start_up is not None and values["bindings"] != "native":
+    if benchmark.start_up is not None and values["bindings"] not in (None, NATIVE):
         raise UsageError(f"{name} passes through no binding: leave out --bindings")
     if any(option.partition("=")[0] == "--binding" for option in options):
         raise UsageError("--binding is omb-py's alone: name bindings with --bindings")
@@ -294,7 +339,8 @@ def from_turns(values: dict[str, Any], judge: Judge) -> tuple[pd.DataFrame, list
     if alone := next((word for word in words if word.startswith("--") and word in own), None):
         instead = "name sizes by -m [MIN:]MAX" if alone == "--sizes" else "leave it out"
         raise UsageError(f"native OMB has no {alone}, and options go to both programs: {instead}")
-    bindings = tuple(dict.fromkeys(text.strip() for text in values["bindings"].split(",")))
+    asked = values["bindings"] or NATIVE
+    bindings = tuple(dict.fromkeys(text.strip() for text in asked.split(",")))
     for binding in bindings:
         if binding not in BINDINGS.names():  # loading it would start MPI here
             there = ", ".join(BINDINGS.names())

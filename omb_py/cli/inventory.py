@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import click
 
@@ -15,7 +16,7 @@ from omb_py.bindings import BINDINGS
 from omb_py.buffers import BUFFERS, Buffer
 from omb_py.cli.run import SUITE, SUITES
 from omb_py.core import VERSION, mpi
-from omb_py.core.errors import NoLibraryError, OmbError
+from omb_py.core.errors import NoLibraryError, OmbError, needing
 from omb_py.core.registry import Registry
 
 
@@ -55,6 +56,19 @@ def info_lines() -> Iterator[str]:
     for registry in (BUFFERS, BINDINGS):
         for name in registry.names():
             yield f"{registry.kind:<9}{name:<16}{state(registry, name)}"
+
+
+def library_lines(folders: Iterable[str]) -> Iterator[str]:
+    """Yield the MPI libraries that are here, as TOML; raise `OmbError` if there is none."""
+    with needing("sweep"):
+        from omb_py.sweeps.libraries_here import find_libraries
+        from omb_py.sweeps.sweep_job import find_machine
+
+    here = find_libraries(find_machine("local"), map(Path, folders))
+    if not here.libraries:
+        reasons = "; ".join(here.faults) or "there is no environment with mpi4py, and no module"
+        raise OmbError(f"there is no MPI library that mpi4py can load: {reasons}")
+    yield from here.lines
 
 
 def mpi_library() -> str:

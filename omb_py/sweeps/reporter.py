@@ -67,6 +67,8 @@ class Reporter:
         """Rows of this sweep's attempts; others in the folder add rows, too."""
         self.since = moment()
         self._began = time.monotonic()
+        self._spent, self._begun = 0.0, 0
+        self._launch: Sequence[SweepPoint] = ()
         self._bar: Progress | None = None
 
     @property
@@ -98,11 +100,14 @@ class Reporter:
         """Report that a launch begins."""
         others = f" and {count(len(points) - 1, 'other point')}" if len(points) > 1 else ""
         self.say(f"measuring {points[0].describe()}{others}")
+        self._begun += len(points)
+        self._launch = points
         self._update()
 
     def ended(self, point: SweepPoint, attempt: Attempt) -> None:
         """Report that an attempt at a point is over."""
         self.added += attempt.rows
+        self._spent += attempt.seconds
         self.look(point)
         self._time_left.add(point, attempt)
         took = f"{count(attempt.rows, 'row')} in {duration(attempt.seconds)}"
@@ -118,8 +123,15 @@ class Reporter:
         words = [f"{done}/{len(self.points)} points", f"{self.there}/{self.rows} rows"]
         words.append(duration(time.monotonic() - self._began))
         left = self._time_left.seconds(self._missing)
-        words += [f"about {duration(left)} left"] if left else []
+        words += [f"about {duration(left + self._starts_left())} left"] if left else []
         return ", ".join(words)
+
+    def _starts_left(self) -> float:
+        """Return about how many seconds launches of several points will take to start and end."""
+        later = sum(bool(number) for number in self._missing.values())
+        later -= sum(bool(self._missing.get(point)) for point in self._launch)
+        starts = max(0.0, time.monotonic() - self._began - self._spent)
+        return starts * later / self._begun if self._begun else 0.0
 
     def elsewhere(self, point: SweepPoint) -> None:
         """Report that another sweep is measuring this point."""

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import vl_convert
 
-from omb_py.analysis import anomalies, hosts, listing, references_check
+from omb_py.analysis import anomalies, hosts, libraries, listing, references_check
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.hosts import host_charts
@@ -110,6 +110,9 @@ def report(
     trust = anomalies.trust(odd, values, results.runs, results.rows)
     lead = [trust]
     parts = []
+    if beside := libraries.beside(results.rows, statistic):
+        found, said = beside
+        parts.append(Section("MPI libraries", "".join(f"{text}. " for text in said), [found]))
     if len(values):
         words = "A longer bar is better: a lower latency, a higher bandwidth or rate."
         parts.append(Section("Key numbers", words, cards=key_numbers(values)))
@@ -125,8 +128,8 @@ def report(
     if links := verdicts(cells(results.pairs)):
         parts.append(Section("Slow pairs", "".join(f"{text}. " for text in links)))
         lead[:0] = [text for text in links if ": slow: " in text][:1]
-    found = list(anomalies.sheets(odd, values))
-    parts.append(Section("Findings", trust, found, folded=True))
+    odd_rows = list(anomalies.sheets(odd, values))
+    parts.append(Section("Findings", trust, odd_rows, folded=True))
     parts += [Section("Figures")] * bool(drawn)
     limit = max(10, MAX_ROWS // max(1, rows["benchmark"].nunique()))
     tables = list(listing.sheets(results, limit=limit))
