@@ -10,8 +10,9 @@ import pandas as pd
 
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.compare.summary import ALONE, interval, number, titles, words_of
+from omb_py.analysis.judging import WrongDataError
 from omb_py.analysis.verdict import FASTER, SLOWER
-from omb_py.core.errors import UsageError, WrongDataError
+from omb_py.core.errors import UsageError
 from omb_py.core.text.tables import Sheet
 from omb_py.core.text.units import size_text, value_text
 from omb_py.results.columns import CONFIGURATION, EXPERIMENT, SOFTWARE

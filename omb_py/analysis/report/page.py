@@ -111,8 +111,10 @@ def report(
     lead = [trust]
     parts = []
     if beside := libraries.beside(results.rows, statistic):
-        found, said = beside
-        parts.append(Section("MPI libraries", "".join(f"{text}. " for text in said), [found]))
+        table, of_libraries = beside
+        parts.append(
+            Section("MPI libraries", "".join(f"{text}. " for text in of_libraries), [table])
+        )
     if len(values):
         words = "A longer bar is better: a lower latency, a higher bandwidth or rate."
         parts.append(Section("Key numbers", words, cards=key_numbers(values)))
