@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
+from itertools import combinations
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -37,11 +38,14 @@ REMARK = (
 
 
 def by_library(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each MPI library by its name, which is their label if all have one.
+    """Return the rows of each MPI library by its name, which is their label if software differs
+    between labels alone.
 
     Else it is the library and its version. Empty for one library, and for more than `MOST`.
     """
-    labelled = rows["variant"].notna().all() and rows["variant"].nunique() > 1
+    software = rows[["mpi", *SOFTWARE]].astype(object).apply(tuple, axis=1)
+    of_label = software.groupby(rows["variant"]).nunique()
+    labelled = rows["variant"].notna().all() and of_label.eq(1).all() and software.nunique() > 1
     column = "variant" if labelled else "mpi"
     names = [str(name) for name in rows[column].dropna().unique()]
     if not 1 < len(names) <= MOST:
@@ -50,13 +54,18 @@ def by_library(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def beside(rows: pd.DataFrame, statistic: str) -> tuple[Sheet, list[str]] | None:
-    """Return the table of libraries that rows are of, and its sentences; None for one library."""
+    """Return the table of libraries that rows are of, and its sentences.
+
+    None for one library, or without launches enough to tell any difference.
+    """
     tables = by_library(rows[rows["part"].isna()])
     if not tables:
         return None
     try:
         points = compared(tables, partial(compare, statistic=statistic))
     except (UsageError, WrongDataError):  # they have no point in common
+        return None
+    if points["ratio_low"].isna().all():
         return None
     base = next(iter(tables))
     return sheet(points, base), list(sentences(points, base))
@@ -66,19 +75,25 @@ def compared(tables: Mapping[str, pd.DataFrame], judge: Judge) -> pd.DataFrame:
     """Return `compare`'s points of each library against the first, with a column ``best``.
 
     ``best`` is the library that is faster than every other one at the point, empty if none is
-    proved to be: each pair of libraries is compared at all points, with verdicts that are adjusted
-    for their number.
+    proved to be. Each pair of libraries is compared by itself, with verdicts that are adjusted for
+    its number of points: beside one that differs everywhere, a pair that is alike would otherwise
+    be told apart more easily. Raises `UsageError` if the first has no point of another.
     """
     names = list(tables)
-    points = judge(*tables.values(), names=names)
+    parts: list[pd.DataFrame] = []
     faster: dict[Key, set[tuple[str, str]]] = {}
-    note_faster(points, names[0], faster)
-    for one, *others in (names[place:] for place in range(1, len(names) - 1)):
+    for one, other in combinations(names, 2):
         try:
-            pairs = judge(*(tables[name] for name in (one, *others)), names=[one, *others])
-        except UsageError:  # they have no point in common
-            continue
-        note_faster(pairs, one, faster)
+            pair = judge(tables[one], tables[other], names=[one, other])
+        except UsageError:
+            if one == names[0]:
+                raise
+            continue  # they have no point in common
+        note_faster(pair, one, faster)
+        if one == names[0]:
+            pair["pair"] += sum(int(earlier["pair"].nunique()) for earlier in parts)
+            parts.append(pair)
+    points = pd.concat(parts, ignore_index=True)
     measured = measured_at(points, names[0])
     found = []
     for row in points.to_dict("records"):

@@ -156,8 +156,6 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     omb-py compare before.csv after.csv --fail-above 5%
 
     omb-py compare --native /opt/omb latency -m 1:65536
-
-    omb-py compare --libraries
     """
     with needing("analysis"):
         from omb_py.analysis.compare.side_by_side import compare
@@ -168,6 +166,8 @@ def command(ctx: click.Context, /, **values: Any) -> None:
     asks_again = values["confirm"] or values["again"]
     if (values["fail_above"] is None or is_native or of_libraries) and asks_again:
         raise UsageError("--confirm is for files with --fail-above: leave it out, or name both")
+    if is_native:
+        refuse_options(["sizes"], "is none of native OMB's options: name sizes by -m [MIN:]MAX")
     if not of_libraries:
         refuse_options(OF_LIBRARIES, "is for --libraries: add it, or leave it out")
         refuse_without_jobs(is_native or values["confirm"] is not None)
@@ -337,8 +337,9 @@ def from_turns(values: dict[str, Any], judge: Judge) -> tuple[pd.DataFrame, list
     own = {name for one in parameters(benchmark) for name in one.opts if len(one.opts) == 1}
     words = (option.partition("=")[0] for option in options)
     if alone := next((word for word in words if word.startswith("--") and word in own), None):
-        instead = "name sizes by -m [MIN:]MAX" if alone == "--sizes" else "leave it out"
-        raise UsageError(f"native OMB has no {alone}, and options go to both programs: {instead}")
+        raise UsageError(
+            f"native OMB has no {alone}, and options go to both programs: leave it out"
+        )
     asked = values["bindings"] or NATIVE
     bindings = tuple(dict.fromkeys(text.strip() for text in asked.split(",")))
     for binding in bindings:

@@ -85,7 +85,9 @@ def measured(values: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     if len(files) < 2:
         has = f"only {', '.join(files)} has" if files else "no library has"
         raise OmbError(f"{has} rows: nothing can be compared; the reasons are above")
-    if code not in (0, LeftOutError.exit_code):
+    if without := [name for name in names if name not in files]:
+        note(f"no row of {', '.join(without)} could be measured, for the reason above")
+    elif code not in (0, LeftOutError.exit_code):
         note(f"not everything was measured: run the same command again to go on in {job.root}")
     note(f"rows are in {job.root}: omb-py report {job.root} makes a page of them")
     return {name: load(files[name]).rows for name in names if name in files}

@@ -107,7 +107,7 @@ class Placement:
 class Programs:
     """Places of programs: a ``folder`` of an environment or a library, and a ``path`` (PATH)."""
 
-    folder: Path = Path(sys.executable).parent
+    folder: Path = field(default_factory=lambda: Path(sys.executable).parent)
     path: str | None = None
 
 

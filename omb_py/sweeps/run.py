@@ -31,6 +31,9 @@ def run_sweep(
     machine, folder, plan = job.machine, Folder(job.root), job.plan.on(job.nodes)
     points = in_order(job.missing, job.sweep)
     found, faults = installations(machine, (point.library for point in points))
+    if faults and not found and not any(map(folder.there, plan.points)):
+        reasons = "; ".join(f"{name}: {why}" for name, why in faults.items())
+        raise OmbError(f"no library of {machine.name} can be started: {reasons}")
     folder.prepare(job.sweep, machine, [one.software for one in found.values()], mix)
     reporter = Reporter(folder, plan.points)
     with Stop(deadline).watching() as stop:

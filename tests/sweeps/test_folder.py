@@ -18,9 +18,9 @@ from omb_py.sweeps.folder import (
     Attempt,
     Folder,
     PointState,
-    Software,
     whole_rows,
 )
+from omb_py.sweeps.libraries import Software
 from omb_py.sweeps.points import SweepPoint, plan
 from tests.helpers.refusals import refuses
 from tests.sweeps.configs import machine, sweep
@@ -108,19 +108,19 @@ def test_the_configuration_is_kept_and_can_be_used_again(tmp_path: Path) -> None
 
     mine = sweep({"environment": {"A": ["x", "é'\"\\"]}, "options": {"stats": True}})
     here = machine(modules=["mpich/5"], environment={"B": "#"})
-    Folder(tmp_path).prepare(mine, here, Software())
+    Folder(tmp_path).prepare(mine, here, [Software()])
     assert read(tmp_path / "sweep.toml", Sweep) == mine
     assert read(tmp_path / "machine.toml", Machine) == here
 
 
 def test_another_machine_is_refused_but_not_another_walltime(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.prepare(sweep(), machine(), Software())
+    folder.prepare(sweep(), machine(), [Software()])
     own = {"walltime": "2h"}
     other = machine(job=own, description="other", nodes=4, accelerator="rocm")
-    folder.prepare(sweep(), other, Software())
+    folder.prepare(sweep(), other, [Software()])
     with refuses(UsageError, "another environment of the machine"):
-        folder.prepare(sweep(), machine(environment={"A": "1"}), Software())
+        folder.prepare(sweep(), machine(environment={"A": "1"}), [Software()])
 
 
 MPICH = Software(library="MPICH 5.0.2", omb_py="omb-py 1", mpi4py="mpi4py 4", numpy="numpy 2")
@@ -129,19 +129,40 @@ OPEN_MPI = MPICH.model_copy(update={"library": "Open MPI 5.0.11"})
 
 def test_other_software_is_refused_where_there_are_rows(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.prepare(sweep(), machine(), MPICH)
-    folder.prepare(sweep(), machine(), OPEN_MPI)
+    folder.prepare(sweep(), machine(), [MPICH])
+    folder.prepare(sweep(), machine(), [OPEN_MPI])
     (tmp_path / "points").mkdir()
     folder.csv(point()).write_text(TABLE)
-    folder.prepare(sweep(), machine(), OPEN_MPI)
+    folder.prepare(sweep(), machine(), [OPEN_MPI])
     with refuses(UsageError, "MPICH 5.0.2 instead of Open MPI 5.0.11; --mix"):
-        folder.prepare(sweep(), machine(), MPICH)
-    folder.prepare(sweep(), machine(), MPICH.model_copy(update={"library": ""}))
-    folder.prepare(sweep(), machine(), MPICH, mix=True)
+        folder.prepare(sweep(), machine(), [MPICH])
+    folder.prepare(sweep(), machine(), [MPICH.model_copy(update={"library": ""})])
+    folder.prepare(sweep(), machine(), [MPICH], mix=True)
     for known in (MPICH, OPEN_MPI):
-        folder.prepare(sweep(), machine(), known)
+        folder.prepare(sweep(), machine(), [known])
     with refuses(UsageError, "numpy 3 instead of numpy 2"):
-        folder.prepare(sweep(), machine(), MPICH.model_copy(update={"numpy": "numpy 3"}))
+        folder.prepare(sweep(), machine(), [MPICH.model_copy(update={"numpy": "numpy 3"})])
+
+
+def test_software_of_each_library_is_its_own(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    both = [one.model_copy(update={"name": one.library[:4]}) for one in (MPICH, OPEN_MPI)]
+    folder.prepare(sweep(), machine(), both)
+    (tmp_path / "points").mkdir()
+    folder.csv(point()).write_text(TABLE)
+    folder.prepare(sweep(), machine(), both)
+    newer = both[1].model_copy(update={"mpi4py": "mpi4py 5"})
+    with refuses(UsageError, "of library Open mpi4py 5 instead of mpi4py 4 --mix"):
+        folder.prepare(sweep(), machine(), [both[0], newer])
+
+
+def test_another_table_of_a_library_is_refused_but_not_one_more(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    mpich = {"virtual_environment": "venv"}
+    folder.prepare(sweep(), machine(library={"mpich": mpich}), [])
+    folder.prepare(sweep(), machine(library={"mpich": mpich, "openmpi": {"bin": "bin"}}), [])
+    with refuses(UsageError, "another library.openmpi of the machine"):
+        folder.prepare(sweep(), machine(library={"openmpi": {"bin": "other"}}), [])
 
 
 def test_unwritable_state_refused_with_advice(tmp_path: Path) -> None:

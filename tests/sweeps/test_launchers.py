@@ -11,6 +11,7 @@ import pytest
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.sweeps import catalog, commands, launchers
 from omb_py.sweeps.launchers import LAUNCHERS, Placement
+from omb_py.sweeps.libraries import Installation
 from omb_py.sweeps.machine import Machine
 from omb_py.sweeps.points import plan
 from omb_py.sweeps.toml import read
@@ -100,7 +101,9 @@ def test_gpu_support_only_for_devices(name: str, monkeypatch: pytest.MonkeyPatch
     point = plan(sweep(), machine()).points[0]
     variable, found = "MPICH_GPU_SUPPORT_ENABLED", {}
     for buffer in ("numpy", "cupy"):
-        environment = commands.environment(replace(point, buffer=buffer), where, "srun")
+        environment = commands.environment(
+            replace(point, buffer=buffer), Installation(where, "srun")
+        )
         found[buffer] = environment.get(variable, "0")
     assert found == {"numpy": "0", "cupy": "1"}
 

@@ -21,6 +21,7 @@ from omb_py.sweeps.folder import (
     UNSUPPORTED,
     Folder,
 )
+from omb_py.sweeps.libraries import Installation
 from omb_py.sweeps.points import plan
 from omb_py.sweeps.reporter import Reporter
 from omb_py.sweeps.runner import judge, silent_end
@@ -171,7 +172,9 @@ def test_point_that_a_signal_interrupts_is_stopped_and_has_not_failed(
     job = SweepJob(what, where, "mine", "here", plan=plan(what, where), folder=tmp_path / "mine")
     folder = Folder(job.root)
     reporter = Reporter(folder, job.plan.points)
-    running = runner.Runner(job, folder, "srun", reporter, StopAfter(begun))
+    running = runner.Runner(
+        job, folder, {"": Installation(where, "srun")}, reporter, StopAfter(begun)
+    )
     assert running.run(job.plan.points) is False
     (point,) = job.plan.points
     (attempt,) = folder.state(point).attempts

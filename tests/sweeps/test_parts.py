@@ -13,6 +13,7 @@ import pytest
 from omb_py.results.application import ApplicationRow
 from omb_py.sweeps.commands import command
 from omb_py.sweeps.folder import Attempt, Folder, PointState
+from omb_py.sweeps.libraries import Installation
 from omb_py.sweeps.points import SweepPoint, launched_together, plan
 from omb_py.sweeps.sweep_job import SweepJob
 from omb_py.sweeps.table import NAME, write
@@ -30,7 +31,7 @@ def points(experiment: dict[str, Any]) -> tuple[SweepPoint, ...]:
 
 def words(*found: SweepPoint) -> list[str]:
     """The words that measure points in one launch."""
-    return command(found, FOLDER, machine(**THREE), "mpich", installed=False)
+    return command(found, FOLDER, Installation(machine(**THREE), "mpich"), installed=False)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from omb_py.options.parse import parse
 from omb_py.sweeps import catalog
 from omb_py.sweeps.config import Sweep
 from omb_py.sweeps.launchers import AUTO, LAUNCHERS
-from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.machine import Library, Machine
 from omb_py.sweeps.point_options import options_of
 from omb_py.sweeps.points import SweepPlan, in_order, plan
 from omb_py.sweeps.targets import parse_target, target
@@ -369,6 +369,10 @@ def test_every_sweep_has_points_on_every_machine(sweep: str, machine: str) -> No
     where = read(catalog.find("machines", machine), Machine)
     what = read(catalog.find("sweeps", sweep), Sweep)
     assert (what.name, where.name) == (sweep, machine)
+    if any(one.libraries for one in what.experiments):
+        with refuses(UsageError, f"{machine} omb-py info --libraries"):
+            plan(what, where)
+        where = where.model_copy(update={"library": {"mpich": Library()}})
     if where.nodes == 1 and sweep == "paper":
         assert {point.nodes for point in plan(what, where).points} == {1}
     points = plan(what, where).points

@@ -53,6 +53,9 @@ namespaces do not match, because no browser opens them."""
 MAX_ROWS = 3000
 """Rows in all tables of a page; `omb-py show` prints the others."""
 
+MOST_OPEN = 60
+"""Rows of a table of libraries that is open on the first screen."""
+
 POLICY = (
     "default-src 'none'; script-src {scripts} 'unsafe-eval'; style-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -112,9 +115,9 @@ def report(
     parts = []
     if beside := libraries.beside(results.rows, statistic):
         table, of_libraries = beside
-        parts.append(
-            Section("MPI libraries", "".join(f"{text}. " for text in of_libraries), [table])
-        )
+        words = "".join(f"{text}. " for text in of_libraries)
+        folded = len(table.rows) > MOST_OPEN
+        parts.append(Section(table.title, words, [replace(table, title="")], folded))
     if len(values):
         words = "A longer bar is better: a lower latency, a higher bandwidth or rate."
         parts.append(Section("Key numbers", words, cards=key_numbers(values)))
