@@ -142,7 +142,7 @@ def test_rows_measured_elsewhere_before_the_locks_are_not_measured_again(
     folder = Shared(job.root)
     folder.rows = rows
     reporter = Reporter(folder, job.plan.points)
-    running = runner.Runner(job, folder, "srun", reporter, Stop())
+    running = runner.Runner(job, folder, {"": Installation(where, "srun")}, reporter, Stop())
     assert running.run(job.plan.points) is False
     log = tmp_path / "launches"
     first = log.read_text().splitlines()[:1] if log.exists() else []
