@@ -567,7 +567,8 @@ def without_labels(content: bytes) -> bytes:
         if before not in seen:
             seen.add(before)
             label = before.decode("latin-1")
-            if label.strip() and LABEL.fullmatch(label):
+            # two bars enclose a cell of a table
+            if label.strip() and label.count("|") < 2 and LABEL.fullmatch(label):
                 blanks = len(label) - len(label.rstrip())
                 shape = shape_of(label.strip())
                 shapes[shape] = min(blanks, shapes.get(shape, blanks))

@@ -42,8 +42,13 @@ SETTINGS = {
 }
 """Our names of settings, and those of the object ``config``."""
 
-SLOWEST = {"slowest_mean_us": "avg_us", "slowest_p50_us": "p50_us", "slowest_max_us": "max_us"}
-"""Columns of what ``-I 1`` prints of single iterations, each that of the slowest process."""
+SLOWEST = {
+    "avg_us": "slowest_mean_us",
+    "p50_us": "slowest_p50_us",
+    "p99_us": "slowest_p99_us",
+    "max_us": "slowest_max_us",
+}
+"""Statistics of single iterations (``-I 1``), each of the slowest process, and our columns."""
 
 LARGEST_MACHINE = 1 << 20
 """Ranks that a document may speak of."""
@@ -79,7 +84,7 @@ def read_document(source: Source, text: str, index: int) -> Found:
                 text_of_note = "the processor's time (-C) stands for the time; left out"
                 tables.notes.add(line, text_of_note)
             else:
-                tables.take(line, cells_of(result, run))
+                tables.take(line, cells_of(result, tables))
         except DAMAGED:
             tables.notes.add(line, "not a whole result, left out")
     if not REST.match(text, end):
@@ -110,6 +115,7 @@ def describe(run: NcclRun, document: dict[str, Any]) -> None:
         run.said["library"] = library_version(document["nccl_version"])
     config = document.get("config", {})
     run.settings |= {name: int(config[key]) for name, key in SETTINGS.items() if key in config}
+    run.skipped = int(config.get("per_iter_skip", 0))
     if config.get("blocking_collectives") == "true" and run.blocking is None:
         run.blocking = "yes"
     run.devices = max(1, int(config["nthreads"]) * int(config["ngpus"]))
@@ -120,7 +126,7 @@ def describe(run: NcclRun, document: dict[str, Any]) -> None:
         run.said["device"] = str(device.get("device_info", ""))
 
 
-def cells_of(result: dict[str, Any], run: NcclRun) -> dict[str, Any]:
+def cells_of(result: dict[str, Any], tables: NcclTables) -> dict[str, Any]:
     """Return a result's cells as text; raise one of `DAMAGED` for an unexpected value."""
     cells = {name: str(result[name]).strip() for name in ("size", "count", "type", "redop", "root")}
     cells["redop"] = cells["redop"] or "none"
@@ -131,12 +137,7 @@ def cells_of(result: dict[str, Any], run: NcclRun) -> dict[str, Any]:
         numbers = (half["time"], half["alg_bw"], half["bus_bw"], wrong)
         cells |= {column + end: str(one) for column, one in zip(HALF, numbers, strict=True)}
         each = result.get(f"{HALVES[end]}_per_iter", {})
-        if run.settings.get("agg iters") == 1:
-            samples["samples" + end] = {
-                column: float(each[key])
-                for column, key in SLOWEST.items()
-                if re.fullmatch(CELLS["time"], str(each.get(key)))
-            }
+        samples["samples" + end] = tables.tails(each, SLOWEST)
     whole = all(re.fullmatch(CELLS[name.removesuffix("_in")], cell) for name, cell in cells.items())
     if not (whole and halves):
         raise ValueError(result)

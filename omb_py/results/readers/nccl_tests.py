@@ -94,6 +94,12 @@ HEADER = re.compile(
 Blanks are one each: the halves may differ in them."""
 
 HALF = ("time", "algbw", "busbw", "wrong")
+TAILS = {"i_max": "slowest_max_us", "i_p99": "slowest_p99_us"}
+"""Columns of single iterations (``-I 1``), each that of the slowest process."""
+
+FEWEST_OF_TAIL = 100
+"""Iterations below which the 99th percentile is the maximum."""
+
 IN_PLACE = {False: "", True: "_in"}
 """Suffixes of the names of a half's cells."""
 
@@ -114,6 +120,7 @@ ABOVE = (VERSION, STARTING, SETTINGS, RANK)
 """Lines above a table in their order; one that is out of it is of another run."""
 
 RCCL_VERSION = re.compile(r"rccl-tests: Version (\S+)\s*")
+SKIPPED = re.compile(r"# Per-Iteration Report: .*; summary skips first (\d{1,9}) iterations\s*")
 BLOCKING = re.compile(r"# Blocking Enabled: (.*\S)\s*")
 LIBRARY = re.compile(r"(?:NCCL|RCCL) version ?:? ?(\d\S*)\s*")
 END = re.compile(r"# (?:Out of bounds values|Avg bus bandwidth|Collective test concluded)\b")
@@ -137,13 +144,15 @@ class NcclRun:
     """The facts above a table: program, settings and devices of a run.
 
     ``devices`` are those of each process, ``ranks`` the host of each rank by its group and number.
-    ``launched`` is the number of processes that were started, 0 if it is not known.
+    ``launched`` is the number of processes that were started, 0 if it is not known. ``skipped``
+    are the first iterations, which statistics of single ones leave out.
     """
 
     name: str
     suite: str = ""
     program: str | None = None
     settings: dict[str, int] = field(default_factory=dict)
+    skipped: int = 0
     devices: int = 1
     launched: int = 0
     blocking: str | None = None
@@ -276,6 +285,15 @@ class NcclTables(Reading):
                     times |= {"busbw_GBps": float(bus)} | row.get("samples" + half, {})
                     yield values | times | self.validation(wrong)
 
+    def tails(self, values: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, float]:
+        """Return the columns of single iterations; none of those of several operations (``-m``)."""
+        if self.run.settings.get("agg iters") != 1:
+            return {}
+        few = self.run.settings.get("iterations", 0) - self.run.skipped < FEWEST_OF_TAIL
+        numbers = {own: str(values.get(name)) for name, own in columns.items()}
+        numbers = {own: number for own, number in numbers.items() if not (few and "p99" in own)}
+        return {own: float(one) for own, one in numbers.items() if re.fullmatch(NUMBER, one)}
+
     def validation(self, wrong: str) -> dict[str, str | None]:
         """Return the meaning of the last column; errors of old versions may come from rounding."""
         if not re.fullmatch(NUMBER, wrong):
@@ -335,8 +353,8 @@ def form_below(header: re.Match[str], line: str) -> re.Pattern[str]:
     cells = [(name, CELLS[name]) for name in header["first"].split()]
     for end in IN_PLACE.values():
         cells += [(name + end, CELLS[name]) for name in HALF]
-        others = range(len(HALF), len(header["half"].split()))
-        cells += [(f"other_{place}{end}", NUMBER) for place in others]
+        others = enumerate(header["half"].split()[len(HALF) :])
+        cells += [(f"{n if n in TAILS else f'other_{at}'}{end}", NUMBER) for at, n in others]
     cells += [("timestamp", CELLS["timestamp"])] if header["last"] else []
     # programs that add nothing left the operation blank once
     return form_of(line, cells, ("redop",))
@@ -365,11 +383,13 @@ class NcclReading(NcclTables):
         """Take the next line: a header, a row, or what stands around a table."""
         if "algbw" in line and "busbw" in line:
             self.start_table(line, index)
-        elif self.form is None and LOST_ROW.match(line):
+        elif self.form is None and self.why and LOST_ROW.match(line):
             self.begun = None
             self.notes.add(index, self.why)
         elif cells := self.cells(line, index):
-            self.take(index, cells)
+            tails = [(end, {n + end: own for n, own in TAILS.items()}) for end in IN_PLACE.values()]
+            samples = {f"samples{end}": self.tails(cells, names) for end, names in tails}
+            self.take(index, cells | samples)
         elif "#" in line or "_perf" in line or "ccl" in line or "CCL" in line:
             self.comment(line.lstrip(), index)
         if line.endswith(CONTINUED):
@@ -407,6 +427,8 @@ class NcclReading(NcclTables):
                 return
         if match := BLOCKING.fullmatch(line):
             self.run.blocking = match[1]
+        elif match := SKIPPED.fullmatch(line):
+            self.run.skipped = int(match[1])
         elif match := RCCL_VERSION.fullmatch(line):
             self.run.suite = f"rccl-tests {match[1]}"
         elif match := LIBRARY.fullmatch(line):
@@ -450,6 +472,8 @@ class NcclReading(NcclTables):
         if header is None or header["half"].startswith("cpu"):
             self.mentions = set()
             self.why = f"headings that are not known are above: {line.strip()!r}: left out"
+            if line.startswith("size(B)"):
+                self.why = ""  # of NVSHMEM's perftest
             if header:
                 self.why = "the processor's time (-C) stands for the time: left out"
             return

@@ -22,7 +22,7 @@ from tests.helpers.reading import read
 DATA = ROOT / "tests" / "data"
 FILES = [
     path
-    for folder in ("omb", "imb", "nccl-tests")
+    for folder in ("omb", "imb", "nccl-tests", "below")
     for path in sorted((DATA / folder).iterdir())
     if path.suffix in (".txt", ".json")
     and path.stem != "table_alone"  # which nothing but its name would say the program of

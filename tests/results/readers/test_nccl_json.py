@@ -94,7 +94,10 @@ def test_iterations_have_the_statistics_that_are_printed() -> None:
         assert row["slowest_mean_us"] == each["avg_us"]
         assert row["slowest_p50_us"] == each["p50_us"]
         assert row["slowest_max_us"] == each["max_us"]
+        assert "slowest_p99_us" not in row, "the maximum, of 20 iterations"
         assert "sample_p50_us" not in row
+    many = found(EACH.replace('"iterations":20', '"iterations":102'))
+    assert all(row["slowest_p99_us"] <= row["slowest_max_us"] for row in many.rows)
     several = found(EACH.replace('"aggregated_iterations":1', '"aggregated_iterations":5'))
     assert all("slowest_p50_us" not in row for row in several.rows)
 

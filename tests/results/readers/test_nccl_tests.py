@@ -215,6 +215,37 @@ def test_what_is_not_one_plain_call_after_another_is_said() -> None:
     assert part.endswith(", avg")
 
 
+@pytest.mark.parametrize(
+    ("iterations", "skipped", "several", "tail", "largest"),
+    [
+        (20, "", 1, None, 15.42),
+        (100, "", 1, 15.16, 15.42),
+        (101, "; summary skips first 2 iterations", 1, None, 15.42),
+        (102, "; summary skips first 2 iterations", 1, 15.16, 15.42),
+        (200, "", 5, None, None),
+    ],
+)
+def test_tails_of_single_iterations_are_those_of_the_slowest_process(
+    iterations: int, skipped: str, several: int, tail: float | None, largest: float | None
+) -> None:
+    text = (DATA / "all_reduce_2.18_iterations.txt").read_text()
+    settings = f" iters: {iterations} agg iters: {several}"
+    text = text.replace(" iters: 20 agg iters: 1", settings).replace(
+        " rows \n", f" rows{skipped} \n"
+    )
+    row, in_place = found(text).rows[:2]
+    assert (row.get("slowest_p99_us"), row.get("slowest_max_us")) == (tail, largest)
+    assert (in_place.get("slowest_p99_us"), in_place.get("slowest_max_us")) == (
+        tail and 15.62,
+        largest and 15.88,
+    )
+
+
+def test_other_columns_between_leave_tails_where_they_are() -> None:
+    row, in_place = rows("all_reduce_2.20_bitwise.txt")[:2]
+    assert (row["slowest_max_us"], in_place["slowest_max_us"]) == (12.73, 13.05)
+
+
 def test_bus_bandwidth_twice_is_no_algorithm_bandwidth() -> None:
     assert {row["algbw_GBps"] for row in rows("all_gather_2.0.txt")} == {None}
     assert None not in {row["busbw_GBps"] for row in rows("all_gather_2.0.txt")}
