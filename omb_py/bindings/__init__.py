@@ -50,6 +50,9 @@ class Binding(ABC):
     """True if MPI gets the address of an array, rather than of an object made from it."""
     serves_threads = True
     """True if a thread can call while another waits for a message."""
+    in_place_is_alias = False
+    """True if a call is in place, as in NCCL, where both its operands are the same memory."""
+
     needs_mpi = True
     """True if the binding sends by MPI, so that ranks cannot start without it."""
 

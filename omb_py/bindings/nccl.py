@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omb_py.bindings import Binding, BoundCall, calls_of
-from omb_py.core.calls import Call, Iteration, Message, Step
+from omb_py.core.calls import Call, Iteration, Message, Step, parts_of_sendrecv
 from omb_py.core.calls.loop import Loop, Pace, Stream, StreamLoop
 from omb_py.core.dataclass import dataclass
 from omb_py.core.errors import MissingError, UnsupportedError, installing_cuda
@@ -136,6 +136,7 @@ class NcclBinding(Binding):
 
     name = "nccl"
     passes_addresses = False
+    in_place_is_alias = True
 
     def __init__(self, comm: MPI.Intracomm, options: Options) -> None:
         super().__init__(comm, options)
@@ -147,13 +148,16 @@ class NcclBinding(Binding):
             "allreduce": self._reduction("all_reduce"),
             "alltoall": self._alltoall,
             "bcast": self._bcast,
+            "gather": partial(self._rooted, "send", "recv"),
             "irecv": partial(self._point_to_point, "recv"),
             "isend": partial(self._point_to_point, "send"),
             "recv": partial(self._point_to_point, "recv"),
             "reduce": self._reduction("reduce"),
             "reduce_scatter": self._reduction("reduce_scatter"),
             "reduce_scatter_block": self._reduction("reduce_scatter"),
+            "scatter": partial(self._rooted, "recv", "send"),
             "send": partial(self._point_to_point, "send"),
+            "sendrecv": self._sendrecv,
         }
 
     @staticmethod
@@ -277,6 +281,20 @@ class NcclBinding(Binding):
                 place = _address(message) + peer * block
                 bound.append(self._bound(function, place, block, INT8, peer))
         return self._grouped(bound)
+
+    def _rooted(self, own: str, others: str, call: Call) -> BoundCall:
+        """Return a gather or a scatter: every rank's ``own`` function, the root's for all."""
+        block, whole = call.operands if own == "send" else reversed(call.operands)
+        assert isinstance(block, Message)
+        assert call.root is not None
+        nbytes = block.memory.nbytes
+        bound = [self._bound(own, _address(block), nbytes, INT8, call.root)]
+        for peer in range(self.comm.size) if whole is not None else ():
+            bound.append(self._bound(others, _address(whole) + peer * nbytes, nbytes, INT8, peer))
+        return self._grouped(bound)
+
+    def _sendrecv(self, call: Call) -> BoundCall:
+        return self._grouped([self._bind_call(one) for one in parts_of_sendrecv(call)])
 
     def _root(self, call: Call) -> list[int]:
         return [] if call.root is None else [call.root]

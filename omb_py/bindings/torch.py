@@ -56,6 +56,7 @@ class TorchBinding(StartedBinding):
 
     name = "torch"
     needs_mpi = False
+    in_place_is_alias = True
     own_options = ("backend", "interface")
     initialized = False
     """True if omb-py made torch's group of all ranks: a program may have made one of its own."""

@@ -28,7 +28,7 @@ COMMANDS = {
         "tune": "Write rules that make the MPI library take the fastest algorithm.",
         "job": "Run a sweep as batch jobs.",
         "machine": "Describe machines: nodes, launcher, scheduler and queues.",
-        "programs": "Link native OMB's names to omb-py.",
+        "programs": "Link native OMB's and nccl-tests' names to omb-py.",
     },
     "Profile programs": {
         "profile": "Run an mpi4py program and record its MPI calls.",
@@ -97,6 +97,10 @@ class Commands(click.Group):
             from omb_py.cli.programs import run_command
 
             return run_command
+        if cmd_name in NCCL_PROGRAMS:
+            from omb_py.cli.nccl import nccl_command
+
+            return nccl_command(cmd_name)
         from omb_py.benchmarks import find_benchmark, find_own
 
         benchmark = find_own(cmd_name)
@@ -182,6 +186,15 @@ PROGRAM = "osu_"
 RUN = "run.py"
 """The name of OMB-Py's program."""
 
+NCCL_PROGRAMS = tuple(
+    f"{name}_perf{suffix}"
+    for suffix in ("", "_mpi")
+    for name in (
+        "all_reduce all_gather reduce_scatter alltoall broadcast reduce sendrecv gather scatter"
+    ).split()
+)
+"""The names of nccl-tests' programs that there are here; builds with MPI may have a suffix."""
+
 
 class OverheadCommands(click.Group):
     """Commands of ``omb-py overhead``, one for each benchmark that takes bindings."""
@@ -225,7 +238,7 @@ def main() -> NoReturn:
         if stream := getattr(sys, name):
             setattr(sys, name, Screen(stream))
     program = os.path.basename(sys.argv[0])
-    if program.startswith(PROGRAM) or program == RUN:
+    if program.startswith(PROGRAM) or program in (RUN, *NCCL_PROGRAMS):
         sys.argv[1:1] = [program]
     waiting, code = others_wait(sys.argv[1:]), None
     try:

@@ -1,4 +1,4 @@
-"""``omb-py programs DIR``: native OMB's programs, and OMB-Py's, for tools that start those."""
+"""``omb-py programs DIR``: programs of native OMB, OMB-Py and nccl-tests, for what starts those."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from omb_py.benchmarks import Defaults, all_benchmarks, find_benchmark
-from omb_py.cli import PROGRAM, RUN, debug_option
+from omb_py.cli import NCCL_PROGRAMS, PROGRAM, RUN, debug_option
 from omb_py.cli.benchmark import benchmark_command
 from omb_py.core.dataclass import replace
 from omb_py.core.errors import OmbError
@@ -22,16 +22,17 @@ from omb_py.options.types import WholeNumber
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @debug_option
 def command(folder: Path) -> None:
-    """Link native OMB's names to omb-py.
+    """Link native OMB's and nccl-tests' names to omb-py.
 
-    osu_latency and the others go into DIR. Put it on the PATH where ReFrame, Ramble or a script of
-    yours expects native OMB. They have native OMB's options, and those of omb-py. run.py stands for
-    OMB-Py's: python DIR/run.py --benchmark latency
+    osu_latency, all_reduce_perf and the others go into DIR. Put it on the PATH where ReFrame,
+    Ramble or a script of yours expects native OMB or nccl-tests. They have those options, and those
+    of omb-py. run.py stands for OMB-Py's: python DIR/run.py --benchmark latency
     """
     program = Path(sysconfig.get_path("scripts"), "omb-py")
     if not program.is_file():
         raise OmbError(f"there is no {program} to link to: install omb-py with pip")
-    names = [f"{PROGRAM}{one.name}" for one in all_benchmarks() if has_program(one)] + [RUN]
+    names = [f"{PROGRAM}{one.name}" for one in all_benchmarks() if has_program(one)]
+    names += [RUN, *NCCL_PROGRAMS]
     with failing("write", folder):
         make_folder(folder)
         for name in names:

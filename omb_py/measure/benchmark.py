@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import isnan, nan
 from operator import add, sub
@@ -341,13 +341,24 @@ class CheckedCalls:
 
     def faults(self) -> list[str]:
         """Return a sentence for each fault in the data that the timed calls have left."""
-        found = []
+        return [
+            fault
+            for iteration in self._delivered()
+            for fault in self._check.faults(iteration, self._number)
+        ]
+
+    def wrong_elements(self) -> int:
+        """Return how many elements of what the timed calls have left are wrong."""
+        check, number = self._check, self._number
+        return sum(check.wrong_elements(iteration, number) for iteration in self._delivered())
+
+    def _delivered(self) -> Iterator[CheckedIteration]:
+        """Yield the iterations, what their calls returned being in the memory of each."""
         for iteration, returned in zip(self._iterations, self._results, strict=True):
             steps = self._binding.arranged(iteration).steps
             for step, result in zip(steps, returned, strict=True):
                 self._binding.deliver(step, result)
-            found += self._check.faults(iteration, self._number)
-        return found
+            yield iteration
 
 
 def run_once(

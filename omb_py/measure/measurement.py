@@ -35,6 +35,7 @@ from omb_py.results.writer import Writer
 if TYPE_CHECKING:
     from omb_py.core.mpi.clock import SharedClock
     from omb_py.measure.overlap import Worker
+    from omb_py.measure.sizes import Sizes
 
 
 Measured = TypeVar("Measured")
@@ -294,7 +295,8 @@ class Kind:
     on rank 0, what rows go to. ``get_ready`` and ``begin_type`` are those of `Measurement` unless
     they are given. ``prepare`` opens what rows go to besides, when all else is known to be right;
     ``finish`` follows the last case, also if one has failed. ``metadata`` are more facts of the
-    run, on rank 0. ``largest_group`` is the number of ranks in the largest of several groups.
+    run, on rank 0. ``largest_group`` is the number of ranks in the largest of several groups,
+    ``sizes`` returns the message sizes of each element type if they are not those of the options.
     """
 
     measurement: Measurement
@@ -306,6 +308,7 @@ class Kind:
     finish: Callable[[], None] = nothing
     metadata: Callable[[], dict[str, str]] = dict
     largest_group: int | None = None
+    sizes: Callable[[], dict[Datatype, Sizes]] | None = None
 
 
 def own_algorithms(benchmark: Benchmark, datatype: Datatype) -> Sequence[str]:

@@ -93,11 +93,15 @@ def measure(kind: Kind, more_writers: MakeWriters, command: str | None) -> None:
     # all ranks make all calls that are given the job, the group, the measurement or its kind, in
     # this order; notes, metadata and writers are rank 0's
     (kind.get_ready or measurement.get_ready)()
-    sizes = sizes_by_type(
-        measurement.benchmark,
-        options,
-        measurement.datatypes,
-        kind.largest_group or group.ranks,
+    sizes = (
+        kind.sizes()
+        if kind.sizes
+        else sizes_by_type(
+            measurement.benchmark,
+            options,
+            measurement.datatypes,
+            kind.largest_group or group.ranks,
+        )
     )
     left_out = [*dict.fromkeys(words for one in sizes.values() for words in one.left_out)]
     hosts = look_at_hosts(measurement, sizes)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
+from itertools import cycle, islice
+from operator import ne
 
 from omb_py.benchmarks import CheckedIteration, Content
 from omb_py.buffers import PAGE, Buffer
@@ -129,6 +131,22 @@ class DataCheck:
             if offset is not None:
                 found.append(self._describe(content, expected, offset, number))
         return found
+
+    def wrong_elements(self, iteration: CheckedIteration, number: int) -> int:
+        """Return how many elements do not hold the data of iteration ``number``."""
+        wrong, itemsize = 0, self.datatype.itemsize
+        for content in iteration.outputs:
+            expected = self._expected(content, number)
+            if (offset := self._first_difference(content, expected)) is None:
+                continue
+            start = offset // itemsize * itemsize
+            tiles = cycle(expected[at : at + itemsize] for at in range(0, len(expected), itemsize))
+            wanted = islice(tiles, start % len(expected) // itemsize, None)
+            nbytes = content.memory.nbytes
+            received = self.datatype.without_padding(content.memory.read(start, nbytes - start))
+            elements = (received[at : at + itemsize] for at in range(0, len(received), itemsize))
+            wrong += sum(map(ne, elements, wanted))
+        return wrong
 
     def _expected(self, content: Content, number: int) -> bytes:
         return tile(content, self.datatype, self.ranks, self.size, number)

@@ -11,6 +11,7 @@ import pytest
 
 from docs.generate import LETTERS, option_table
 from omb_py.benchmarks import all_benchmarks, find_benchmark
+from omb_py.cli import NCCL_PROGRAMS
 from omb_py.cli.benchmark import benchmark_command
 from omb_py.cli.compare import why_not
 from omb_py.core.errors import OmbError
@@ -74,9 +75,9 @@ def test_programs_start_the_benchmark_of_their_name(in_process: Run, tmp_path: P
     assert (done.code, done.err) == (0, "")
     files = sorted((tmp_path / "osu").iterdir())
     assert [path.name for path in files] == sorted(
-        ["run.py", *(f"osu_{one.name}" for one in PROGRAMS)]
+        ["run.py", *NCCL_PROGRAMS, *(f"osu_{one.name}" for one in PROGRAMS)]
     )
-    assert len(files) == 77 + len(SINCE_7_5) + 1
+    assert len(files) == 77 + len(SINCE_7_5) + 1 + 2 * 9
     assert all(path.stat().st_mode & stat.S_IXUSR for path in files)
     with own_temporary_folder() as environment:
         shown = subprocess.run(

@@ -18,7 +18,7 @@ CHECKED = "--buffer cupy -c -i 4 -x 1 -u 1"
 ADDED = ("int64", "float32", "float64", "uint8")
 NCCL = (
     *("allreduce", "allgather", "bcast", "reduce", "reduce_scatter", "reduce_scatter_block"),
-    *("alltoall", "latency", "bw", "bibw", "multi_lat", "mbw_mr"),
+    *("alltoall", "gather", "scatter", "sendrecv", "latency", "bw", "bibw", "multi_lat", "mbw_mr"),
 )
 
 
@@ -115,7 +115,7 @@ def test_nccl4py_without_nccl_says_what_to_install(job: Run) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (line(2, "gather --buffer cupy --binding nccl"), "binding nccl gather"),
+        (line(2, "scan --buffer cupy --binding nccl"), "binding nccl scan"),
         (line(2, "allreduce --buffer cupy --binding nccl -l"), "in-place"),
         (line(2, "latency D H --buffer cupy --binding nccl"), "memory on a device"),
         (line(2, "allreduce --buffer cupy --binding nccl -T complex64 --sizes 64"), "complex64"),

@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle, islice, repeat
+from math import fsum
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -65,6 +66,16 @@ class Loop(ABC):
 
         The one with number ``first + i`` makes the calls ``(first + i) % n`` of the loop's ``n``.
         """
+
+    def burst(self, iterations: int) -> tuple[float, float]:
+        """Run iterations, on a device with one wait for all; the seconds of all, and to start them.
+
+        What comes before and after an iteration, outside of its time, is left out on a device.
+        """
+        seconds = array("d", bytes(8 * iterations))
+        self.run(0, seconds)
+        queued = self.queued_seconds[-iterations:]
+        return fsum(seconds), fsum(queued or seconds)
 
 
 class PythonLoop(Loop):
@@ -182,6 +193,17 @@ class StreamLoop(PythonLoop):
             seconds[index] = clock() - begin
             self.queued_seconds.append(queued - begin)
             self.device_seconds.append(self._stream.milliseconds() * MILLISECOND)
+
+    def burst(self, iterations: int) -> tuple[float, float]:
+        clock = perf_counter
+        with no_garbage_collection():
+            begin = clock()
+            for calls in islice(cycle(self._iterations), iterations):
+                for call in calls:
+                    call()
+            queued = clock() - begin
+            self._stream.wait()
+            return clock() - begin, queued
 
 
 def time_once(calls: Calls, results: list[Any]) -> float:

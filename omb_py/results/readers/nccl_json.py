@@ -113,6 +113,7 @@ def describe(run: NcclRun, document: dict[str, Any]) -> None:
             run.settings["unalign"] = int(value)
     if "nccl_version" in document:
         run.said["library"] = library_version(document["nccl_version"])
+    run.ours = {str(key): str(text) for key, text in document.get("omb_py", {}).items()}
     config = document.get("config", {})
     run.settings |= {name: int(config[key]) for name, key in SETTINGS.items() if key in config}
     run.skipped = int(config.get("per_iter_skip", 0))

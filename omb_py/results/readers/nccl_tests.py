@@ -17,30 +17,8 @@ from pathlib import PurePath
 from typing import Any
 
 from omb_py.core.text.words import count
+from omb_py.results.nccl import ADDING, OF_BLOCKS, OF_PARTS, PROGRAMS, ROOTED, TYPES
 from omb_py.results.readers import Reader, Reading, Source, form_of, processes_of
-
-PROGRAMS = {
-    "all_reduce": "allreduce",
-    "all_gather": "allgather",
-    "broadcast": "bcast",
-    "reduce": "reduce",
-    "reduce_scatter": "reduce_scatter_block",
-    "alltoall": "alltoall",
-    "alltoallv": "nccl_alltoallv",
-    "gather": "gather",
-    "scatter": "scatter",
-    "sendrecv": "sendrecv",
-    "hypercube": "nccl_hypercube",
-}
-"""Its programs, and our names for what they measure."""
-
-ROOTED = frozenset("broadcast reduce gather scatter".split())
-ADDING = frozenset("all_reduce reduce reduce_scatter".split())
-OF_BLOCKS = frozenset("all_gather alltoall gather scatter".split())
-"""Those whose size is of all blocks, ours of one."""
-
-OF_PARTS = OF_BLOCKS | {"reduce_scatter", "hypercube"}
-"""Those whose count is of a part of the size."""
 
 NAMES = "|".join(sorted(PROGRAMS, key=len, reverse=True))
 MENTION = re.compile(rf"(?<![A-Za-z0-9])({NAMES})_perf(?![A-Za-z0-9])")
@@ -54,21 +32,6 @@ NAMED_FILE = re.compile(
     + "|".join("[_-]?".join(word) for word in sorted(WORDS, key=len, reverse=True))
     + r")(?:_?perf)?(?![A-Za-z0-9])"
 )
-
-TYPES = {
-    "char": (1, "int8", "MPI_INT8_T"),
-    "int": (4, "int32", "MPI_INT32_T"),
-    "half": (2, "float16", "half"),
-    "bfloat16": (2, "bfloat16", "bfloat16"),
-    "float": (4, "float32", "MPI_FLOAT"),
-    "double": (8, "float64", "MPI_DOUBLE"),
-}
-TYPES |= {f"int{8 * n}": (n, f"int{8 * n}", f"MPI_INT{8 * n}_T") for n in (1, 4, 8)}
-TYPES |= {f"uint{8 * n}": (n, f"uint{8 * n}", f"MPI_UINT{8 * n}_T") for n in (1, 4, 8)}
-TYPES |= {f"f8{kind}": (1, f"float8_{kind}", f"f8{kind}") for kind in ("e4m3", "e5m2")}
-TYPES |= {f"fp8_{kind}": (1, f"float8_{kind}", f"fp8_{kind}") for kind in ("e4m3", "e5m2")}
-"""Bytes of an element, and its name in NumPy's words and in MPI's, or in NCCL's if MPI has none; it
-distinguishes rows of several types."""
 
 NUMBER = r"\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?"
 CELLS = {
@@ -110,13 +73,14 @@ LOST_ROW = re.compile(
 NO_HEADING = "no heading is above this row: left out; keep the lines that begin with #"
 
 VERSION = re.compile(r"# (?P<who>n|r)ccl-tests version (?P<version>\S+)(?: (?P<rest>.*\S))?\s*")
+OURS = re.compile(r"# omb-py in place of nccl-tests \S+: (?P<facts>.*\S)\s*")
 STARTING = re.compile(r"# Collective test starting: (?P<program>\S+)\s*")
 SETTINGS = re.compile(r"# nThread (?P<threads>\d{1,9}) nGpus (?P<gpus>\d{1,9}) (?P<rest>.*)")
 RANK = re.compile(
     r"#\s+Rank\s+(?P<rank>\d{1,7})\s(?:Group\s+(?P<group>\d{1,7})\s)?\s*Pid\s+\d+ on\s+"
     r"(?P<host>\S+) device\s+\d+ \[(?P<bus>[\w:.]+)\] (?P<device>.*\S)\s*"
 )
-ABOVE = (VERSION, STARTING, SETTINGS, RANK)
+ABOVE = (VERSION, OURS, STARTING, SETTINGS, RANK)
 """Lines above a table in their order; one that is out of it is of another run."""
 
 RCCL_VERSION = re.compile(r"rccl-tests: Version (\S+)\s*")
@@ -129,6 +93,9 @@ SETTING = re.compile(r"\b((?:warmup |agg )?[a-z]+): (\d{1,9})\b")
 NAMES_OF_SETTINGS = {"warmup iters": "warmup", "iters": "iterations"}
 USUAL = {"agg iters": 1, "graph": 0, "unalign": 0}
 """Settings that rows mention only if they differ from these."""
+
+IN_COLUMNS = ("binding", "buffer", "placement")
+"""Facts that omb-py prints in place of nccl-tests and that are columns."""
 
 CONTINUED = "\\"
 """End of a command's line that the next one continues."""
@@ -145,7 +112,8 @@ class NcclRun:
 
     ``devices`` are those of each process, ``ranks`` the host of each rank by its group and number.
     ``launched`` is the number of processes that were started, 0 if it is not known. ``skipped``
-    are the first iterations, which statistics of single ones leave out.
+    are the first iterations, which statistics of single ones leave out. ``ours`` is what omb-py
+    says of itself if it measured in place of nccl-tests.
     """
 
     name: str
@@ -158,6 +126,7 @@ class NcclRun:
     blocking: str | None = None
     ranks: dict[tuple[int, int], str] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
+    ours: dict[str, str] = field(default_factory=dict)
 
     @property
     def size(self) -> int | None:
@@ -180,6 +149,10 @@ class NcclRun:
             "buffer": "hip" if amd else "cuda",
             "placement": "D",
         }
+        if self.ours:
+            row["suite"] = f"omb-py {self.ours.get('version', '')}".strip()
+            row |= {key: self.ours[key] for key in IN_COLUMNS if key in self.ours}
+            self.said |= {key: text for key, text in self.ours.items() if key not in IN_COLUMNS}
         if self.size:
             hosts = Counter(self.ranks.values())
             row |= {"ranks": self.size, "hosts": len(hosts)}
@@ -439,7 +412,9 @@ class NcclReading(NcclTables):
     def above(self, match: re.Match[str], index: int) -> None:
         """Read one of the lines above a table."""
         run = self.run
-        if match.re is VERSION:
+        if match.re is OURS:
+            run.ours = dict(word.partition("=")[::2] for word in match["facts"].split())
+        elif match.re is VERSION:
             run.suite = f"{match['who']}ccl-tests {match['version']}"
             run.said |= {word.partition("=")[::2] for word in (match["rest"] or "").split()}
         elif match.re is STARTING:

@@ -91,6 +91,25 @@ def test_the_collector_is_off_inside_and_as_before_outside() -> None:
         gc.enable()
 
 
+def test_a_burst_on_a_stream_waits_once_for_all_of_its_work() -> None:
+    made: list[str] = []
+
+    def wait() -> None:
+        made.append("wait")
+        sleep(0.001)
+
+    stream = Stream(lambda: None, lambda: None, wait, lambda: 0.0)
+    works = [(partial(made.append, name),) for name in ("first", "second")]
+    elapsed, queued = StreamLoop(stream, works, partial(made.append, "barrier")).burst(3)
+    assert made == ["first", "second", "first", "wait"]
+    assert 0 <= queued <= elapsed - 0.001
+
+
+def test_a_burst_of_calls_that_wait_is_the_sum_of_their_times() -> None:
+    elapsed, queued = PythonLoop([(partial(sleep, 0.001),)]).burst(3)
+    assert elapsed == queued >= 0.003
+
+
 def test_work_of_a_stream_is_timed_by_host_and_device() -> None:
     made: list[str] = []
 
