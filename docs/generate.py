@@ -50,7 +50,7 @@ from omb_py.sweeps.field_types import (
     Word,
     shortest,
 )
-from omb_py.sweeps.machine import ROWS, JobSettings, Machine, Queue
+from omb_py.sweeps.machine import ROWS, JobSettings, Library, Machine, Queue
 from omb_py.sweeps.schedulers import SCHEDULERS
 
 RECORD = Path(__file__).parent / "support.csv"
@@ -196,6 +196,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "": Machine,
     "job": JobSettings,
     "job.queues.NAME": Queue,
+    "library.NAME": Library,
 }
 """The tables of a machine file; the first has no header."""
 
@@ -210,6 +211,7 @@ KINDS = {
     bool: "true or false",
     Queue: "table",
     JobSettings: "table",
+    Library: "table",
 }
 
 TRIED: dict[str, dict[str, Any]] = {

@@ -112,28 +112,35 @@ def find_libraries(machine: Machine, folders: Iterable[Path] = ()) -> LibrariesH
             if there.file not in {own.file for own in found}:
                 faults.append(f"{one.source}: the same software as {seen[parts]}")
             continue
-        name = name_of(software, [own.name for own in found])
+        name = name_of(software, (own.software for own in found))
         seen[parts] = name
         software = software.model_copy(update={"name": name})
         found.append(Found(name, one.source, one.table, software, there.file))
     return LibrariesHere(tuple(found), tuple(dict.fromkeys(faults)))
 
 
-def name_of(software: Software, taken: Sequence[str]) -> str:
-    """Return a short name of a library that is not taken.
+def name_of(software: Software, others: Iterable[Software]) -> str:
+    """Return a short name of a library that no other has, by what it differs in.
 
     >>> name_of(Software(library="Open MPI 5.0.11"), [])
     'openmpi'
-    >>> name_of(Software(library="MPICH 5.0.2", mpi4py="mpi4py 4.0.3"), ["mpich", "mpich-5.0.2"])
-    'mpich-mpi4py-4.0.3'
+    >>> older = Software(name="mpich", library="MPICH 4.3.2", mpi4py="mpi4py 4.1.2")
+    >>> name_of(Software(library="MPICH 5.0.2", mpi4py="mpi4py 4.1.2"), [older])
+    'mpich-5.0.2'
+    >>> name_of(Software(library="MPICH 4.3.2", mpi4py="mpi4py 4.1.0"), [older])
+    'mpich-mpi4py-4.1.0'
     """
     vendor, _, version = software.library.rpartition(" ")
     plain = re.sub(r"[^a-z0-9]+", "", vendor.lower()) or "mpi"
-    names = [plain, f"{plain}-{version}"]
+    known = list(others)
+    names = [plain]
+    if software.library not in {one.library for one in known}:
+        names.append(f"{plain}-{version}")
     around = filter(None, (software.mpi4py, software.numpy))
     names += [f"{plain}-{one.replace(' ', '-')}" for one in around]
-    numbered = (f"{plain}-{number}" for number in range(2, len(taken) + 3))
-    return next(name for name in (*names, *numbered) if name not in taken)
+    names += [f"{plain}-{number}" for number in range(2, len(known) + 3)]
+    taken = {one.name for one in known}
+    return next(name for name in names if name not in taken)
 
 
 def candidates(folders: Iterable[Path]) -> Iterator[Candidate]:
