@@ -25,6 +25,7 @@ import mpi4py
 import pytest
 
 from omb_py.cli import main
+from tests.helpers.pace import is_over
 
 pytest_plugins = [
     *("tests.layers", "tests.helpers.properties"),
@@ -141,27 +142,45 @@ def own_temporary_folder() -> Iterator[dict[str, str]]:
 def run(command: list[str], environment: dict[str, str], cwd: Path, timeout: float) -> Finished:
     """Run a command to its end; it fails the test when it takes longer than ``timeout``.
 
-    An empty PYTHONPATH in ``environment`` stays empty; another one is followed by this process's.
+    That is for a quick, quiet machine: a slower one has more time (`tests.helpers.pace`). An empty
+    PYTHONPATH in ``environment`` stays empty; another one is followed by this process's.
     """
     if environment.get("PYTHONPATH"):
         environment = environment | {"PYTHONPATH": python_path(environment["PYTHONPATH"])}
     start = time.monotonic()
     with own_temporary_folder() as own:
-        done = subprocess.run(
+        process = subprocess.Popen(
             command,
             env=own | environment,
             cwd=cwd,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
+        out, err = output_of(process, timeout)
     return Finished(
-        done.returncode,
-        done.stdout.decode(errors="replace"),
-        done.stderr.decode(errors="replace"),
+        process.returncode,
+        out.decode(errors="replace"),
+        err.decode(errors="replace"),
         time.monotonic() - start,
     )
+
+
+def output_of(process: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
+    """Wait for a process to end and return its output; kill it when the limit of time is over."""
+    begun, wait = time.monotonic(), timeout
+    while True:
+        try:
+            return process.communicate(timeout=wait)
+        except subprocess.TimeoutExpired:
+            wait = 1.0
+            if is_over(begun, timeout):
+                process.kill()
+                process.communicate()
+                raise
+        except BaseException:
+            process.kill()
+            raise
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.conftest import Finished
+from tests.conftest import Finished, output_of
 
 ROOT = Path(__file__).parents[2]
 SYSTEM = "/usr/bin/python3"
@@ -80,12 +80,12 @@ def run(
 ) -> Finished:
     """Run omb-py on ranks that torchrun starts, in ``folder``, to the end."""
     start = time.monotonic()
-    done = subprocess.run(
+    process = subprocess.Popen(
         command(*words, ranks=ranks, rendezvous=rendezvous),
         env=environment(folder) | variables,
         cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
-    return Finished(done.returncode, done.stdout, done.stderr, time.monotonic() - start)
+    out, err = (one.decode(errors="replace") for one in output_of(process, timeout))
+    return Finished(process.returncode, out, err, time.monotonic() - start)

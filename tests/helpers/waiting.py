@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.conftest import Finished
+from tests.helpers.pace import is_over
 
 T = TypeVar("T")
 
 
 def wait_for(condition: Callable[[], T], seconds: float = 120) -> T:
     """Return the first true result of a condition; fail unless there is one in time."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
     while not (found := condition()):
-        assert time.monotonic() < deadline
+        assert not is_over(begun, seconds)
         time.sleep(0.02)
     return found
 

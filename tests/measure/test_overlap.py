@@ -20,6 +20,7 @@ from omb_py.core.job import Combined
 from omb_py.core.memory import Local
 from omb_py.measure import overlap
 from omb_py.measure.overlap import KINDS, Laps, Work, Worker, by_numpy, calibrated, overlapped
+from tests.helpers.pace import slowness
 
 
 class FakeWork:
@@ -68,7 +69,7 @@ def test_numpy_computes_where_there_is_no_compiler() -> None:
     work = calibrated(by_numpy())
     short, long = (seconds_of(work, wanted) for wanted in (20e-6, 2e-3))
     assert short < long
-    assert 0.2e-3 < long < 1  # others can have the caches and the memory
+    assert 0.2e-3 < long < slowness()  # others can have the caches and the memory
 
 
 def seconds_of(work: Work, wanted: float) -> float:

@@ -13,6 +13,7 @@ from omb_py.core.options import Options
 from omb_py.measure.adapted import labelled
 from tests.conftest import OMB_PY, Run, rows_in_text, run, succeeded
 from tests.helpers.battery import Battery, Line, each_line, line, passes
+from tests.helpers.pace import slowness
 from tests.helpers.refusals import assert_refused, missing
 from tests.mpi.lines import CHECKED, lines, named
 
@@ -112,7 +113,7 @@ def test_other_options_end_soon(
     assert done.code == 2
     assert done.err.count("rank 1 was started") == 1
     assert not missing(f"another {named} than rank 0", done.err)
-    assert done.seconds < 10
+    assert done.seconds < 10 * slowness()
 
 
 @needs_grpc

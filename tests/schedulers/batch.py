@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.helpers.pace import is_over
+
 # What Slurm calls the end of a job, in any of its ways.
 ENDS = {"COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL"}
 
@@ -62,9 +64,9 @@ def wait_for_end(slurm: Slurm, job: str, seconds: float) -> str:
 
 def wait_until(done: Callable[[], bool], seconds: float, say: Callable[[], str]) -> None:
     """Wait for something; it fails the test with what ``say`` returns after too many seconds."""
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
     while not done():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {say()}"
+        assert not is_over(begun, seconds), f"not within {seconds:g} s: {say()}"
         time.sleep(0.1)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import Run, succeeded
 from tests.helpers import torchrun
+from tests.helpers.pace import slowness
 from tests.helpers.refusals import missing
 from tests.helpers.torchrun import needs_torchrun
 
@@ -59,7 +60,7 @@ def test_torchrun_with_a_wrong_command_ends_soon(tmp_path: Path, words: str, sen
     assert done.code != 0
     assert not missing(sentence, done.err)
     assert "omb_py/" not in done.err, "a traceback of ours"
-    assert done.seconds < 30
+    assert done.seconds < 30 * slowness()
 
 
 @pytest.mark.long
@@ -97,7 +98,7 @@ def test_ranks_by_variables_alone_are_refused(omb_py: Run, rank: str) -> None:
     assert done.err.count("omb-py: ") == 1
     assert "mpiexec -n 2" in done.err
     assert "torchrun --nproc_per_node 2" in done.err
-    assert done.seconds < 10
+    assert done.seconds < 10 * slowness()
 
 
 def test_srun_without_pmi_is_refused_once(tmp_path: Path) -> None:
