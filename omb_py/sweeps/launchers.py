@@ -107,7 +107,7 @@ class Placement:
 class Programs:
     """Places of programs: a ``folder`` of an environment or a library, and a ``path`` (PATH)."""
 
-    folder: Path = field(default_factory=lambda: Path(sys.executable).parent)
+    folder: Path | None = field(default_factory=lambda: Path(sys.executable).parent)
     path: str | None = None
 
 
@@ -278,12 +278,12 @@ def find(program: str, in_venv: bool = False, where: Programs | None = None) -> 
     By default that is the folder of this Python. Raises `OmbError` if it is not found.
     """
     where = where or Programs()
-    beside = where.folder / program
-    if in_venv and os.access(beside, os.X_OK):
+    beside = where.folder / program if where.folder and in_venv else None
+    if beside is not None and os.access(beside, os.X_OK):
         return str(beside)
     found = shutil.which(program, path=where.path)
     if found is None:
-        places = f"neither {beside} nor one on the PATH" if in_venv else "not on the PATH"
+        places = f"neither {beside} nor one on the PATH" if beside else "not on the PATH"
         raise OmbError(
             f"there is no {program} on {platform.node()}, {places}: load the module that has it, "
             "or name another launcher in the machine's configuration"

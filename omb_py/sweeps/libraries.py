@@ -25,11 +25,10 @@ CHOOSING = ("MPI4PY_LIBMPI", "MPI4PY_MPIABI")
 MODULES_SECONDS = 120.0
 
 LOAD_MODULES = """\
-if ! type module >/dev/null 2>&1; then
-    for file in "$LMOD_PKG/init/bash" "$MODULESHOME/init/bash" /etc/profile.d/{modules,lmod}.sh; do
-        if [ -r "$file" ]; then . "$file" >&2; break; fi
-    done
-fi
+for file in "$LMOD_PKG/init/bash" "$MODULESHOME/init/bash" /etc/profile.d/{modules,lmod}.sh; do
+    type module >/dev/null 2>&1 && break
+    if [ -r "$file" ]; then . "$file" >&2; fi
+done
 type module >/dev/null 2>&1 || { echo "there is no command module" >&2; exit 1; }
 """
 """How a shell that is not a login's comes by Environment Modules or Lmod."""
@@ -147,7 +146,8 @@ def installation(machine: Machine, name: str = "") -> Installation:
 def of_table(machine: Machine, name: str, table: Library) -> Installation:
     """Return what starts launches with the library that a table describes, as `installation`."""
     variables = of_modules((*machine.module_paths, *table.module_paths), table.modules)
-    python, folder = sys.executable, Path(sys.executable).parent
+    python = sys.executable
+    folder: Path | None = Path(python).parent
     if table.virtual_environment is not None:
         folder = Path(table.virtual_environment).expanduser().absolute() / "bin"
         python = str(folder / "python")
@@ -161,7 +161,7 @@ def of_table(machine: Machine, name: str, table: Library) -> Installation:
         beside = library.parent.parent / "bin"
         folder = beside if (beside / "mpiexec").exists() else folder
     elif table.modules and table.virtual_environment is None:
-        folder = Path()  # this environment's mpiexec is not the module's
+        folder = None  # this environment's mpiexec is not the module's
     folder = folder if table.bin is None else Path(table.bin).expanduser().absolute()
     own = AUTO if LAUNCHERS.get(machine.launcher, LAUNCHERS["mpich"]).program == "mpiexec" else ""
     launcher = table.launcher or own or machine.launcher

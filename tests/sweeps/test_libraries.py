@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -170,3 +171,42 @@ def test_tables_of_what_is_here_are_toml_of_a_machine() -> None:
     assert Machine.model_validate(tomllib.loads(text)).library == {"mpich-5.0": table}
     assert "# MPICH 5.0" in text
     assert "# not among them: b: gone" in text
+
+
+INSTALLED = {
+    "Environment Modules": "/usr/share/modules/init/bash",
+    "Lmod": "/usr/share/lmod/lmod/init/bash",
+}
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_modules_of_a_real_system_set_the_variables_of_a_library(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path(INSTALLED[name]).is_file():
+        pytest.skip(f"{name} is not installed")
+    file = tmp_path / "openmpi" / "5.0"
+    file.parent.mkdir()
+    file.write_text("#%Module1.0\nprepend-path PATH /soft/openmpi/bin\nsetenv OF_MODULE yes\n")
+    monkeypatch.setenv("MODULEPATH", str(tmp_path))
+    assert of_modules([], ["openmpi/5.0"])["OF_MODULE"] == "yes"
+    found = [one.table.modules for one in candidates([]) if one.source.startswith("module ")]
+    assert ("openmpi/5.0",) in found
+    with refuses(OmbError, "openmpi/6 cannot be loaded"):
+        of_modules([], ["openmpi/6"])
+
+
+@pytest.mark.usefixtures("modules")
+def test_module_without_a_launcher_refused_though_a_folder_has_a_program_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bin").mkdir()
+    for name in ("bash", "env"):
+        (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    (tmp_path / "mpiexec").write_text("#!/bin/sh\n")
+    (tmp_path / "mpiexec").chmod(0o755)
+    where = machine(launcher="auto", library={"site": {"modules": ["openmpi/5.0"]}})
+    with refuses(OmbError, "there is no mpiexec not on the PATH"):
+        installation(where, "site")
