@@ -39,7 +39,7 @@ COMMANDS = {
     },
     "Analyze results": {
         "show": "Show results of any suite as tables, or convert them.",
-        "compare": "Compare results with each other, with native OMB, or of MPI libraries.",
+        "compare": "Compare results, MPI libraries, or omb-py with native OMB.",
         "check": "Check results against expected values: is this machine all right?",
         "history": "Find changes in the results of months, and what else changed then.",
         "guidelines": "Check that no MPI call is slower than others that do the same.",

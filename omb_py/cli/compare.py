@@ -151,7 +151,7 @@ class CompareCommand(click.Command):
 @confirm_options
 @click.pass_context
 def command(ctx: click.Context, /, **values: Any) -> None:
-    """Compare results with each other, with native OMB, or of MPI libraries.
+    """Compare results, MPI libraries, or omb-py with native OMB.
 
     omb-py compare before.csv after.csv --fail-above 5%
 

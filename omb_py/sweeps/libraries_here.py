@@ -228,9 +228,9 @@ def of_modules() -> Iterator[Candidate]:
 
 
 def modules_in(variables: Mapping[str, str]) -> list[str]:
-    r"""Return the modules of MPI libraries in the output of `module -t avail`.
+    """Return the modules of MPI libraries in the output of `module -t avail`.
 
-    >>> modules_in({"OMB_PY_MODULES": "/soft/modules:\\ngcc/12\\nopenmpi/\\nopenmpi/5.0(default)"})
+    >>> modules_in({"OMB_PY_MODULES": "/soft/modules: gcc/12 openmpi/ openmpi/5.0(default)"})
     ['openmpi/5.0']
     """
     lines = variables.get("OMB_PY_MODULES", "").split()

@@ -14,7 +14,7 @@ import pytest
 
 from omb_py.sweeps import catalog, points, sweep_job
 from omb_py.sweeps.config import Sweep
-from omb_py.sweeps.machine import Machine
+from omb_py.sweeps.machine import Library, Machine
 from omb_py.sweeps.sweep_job import SweepJob
 from omb_py.sweeps.toml import read
 from tests.sweeps.configs import machine, sweep
@@ -74,7 +74,10 @@ def described(plan: Sweep, where: Machine, **values: Any) -> SweepJob:
 def shipped_job(sweep_name: str, machine_name: str) -> SweepJob:
     """A shipped sweep on a shipped machine."""
     plan = read(catalog.find("sweeps", sweep_name), Sweep)
-    return described(plan, read(catalog.find("machines", machine_name), Machine))
+    where = read(catalog.find("machines", machine_name), Machine)
+    if any(one.libraries for one in plan.experiments):
+        where = where.model_copy(update={"library": {"site": Library()}})
+    return described(plan, where)
 
 
 def own_job(

@@ -34,7 +34,7 @@ KEYS |= {f"percentile_{rank}": f"{rank}% percentile" for rank in ("99", "99.9")}
 GIGABITS, MEBIBYTES = 125.0, 1.048576
 """Units of bandwidth in 10^6 bytes per second; before 2024 headings wrote MB for the second."""
 
-HEADING = re.compile(r"\s*#bytes .*(?:BW average\[|t_avg\[|t_typical\[)")
+HEADING = re.compile(r"\s*#bytes +#iterations .*(?:BW average\[|t_avg\[|t_typical\[)")
 NAMES = re.compile(r"(#\w+|[^\s\[\]#]+(?: [^\s\[\]#]+)?)(?:\[[^\]]+\])?")
 TITLE = re.compile(
     r"\s*(Send|RDMA.Write|RDMA.Read|Atomic)(.imm|.CMP.AND.SWAP|.FETCH.AND.ADD)?"

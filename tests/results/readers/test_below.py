@@ -10,11 +10,18 @@ from click.testing import CliRunner
 
 from omb_py.cli.compare import command as compare
 from omb_py.cli.show import command as show
-from omb_py.results.readers import Found, has_marks
+from omb_py.results.readers import (
+    Found,
+    fi_pingpong,
+    has_marks,
+    nvshmem,
+    perftest,
+    ucx_perftest,
+)
 from omb_py.results.readers.ucx_perftest import ALONE, SENDER, UNKNOWN
 from tests import ROOT
 from tests.helpers.damage import without_place
-from tests.helpers.reading import read, read_file
+from tests.helpers.reading import read, read_by, read_file
 from tests.helpers.refusals import missing
 
 DATA = ROOT / "tests" / "data" / "below"
@@ -219,6 +226,22 @@ def test_pingpong_times_are_those_of_a_transfer() -> None:
     row = found[1048576]
     assert (row["benchmark"], row["binding"], row["latency_us"]) == ("latency", "ofi", 394.35)
     assert row["iterations"] == 10
+
+
+OTHERS = [
+    path
+    for folder in (ROOT / "tests" / "data", ROOT / "results")
+    for path in sorted(folder.rglob("*"))
+    if path.suffix in (".txt", ".out", ".log", ".json") and path.parent != DATA
+]
+OWN = [reader.READER for reader in (fi_pingpong, nvshmem, perftest, ucx_perftest)]
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_output_of_another_suite_is_none_of_theirs(path: Path) -> None:
+    for reader in OWN:
+        part = read_by(reader.read, path.read_bytes(), str(path))
+        assert (part.rows, part.problems) == ([], []), reader.name
 
 
 def test_outputs_of_real_runs_are_read_without_a_problem() -> None:
