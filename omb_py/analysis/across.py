@@ -125,7 +125,7 @@ def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statisti
         lines.append(("" if size < 0 else size_text(size), *cells, words))
     remark = f"In brackets: how many times {'longer' if lower else 'less'} than {first}."
     if min(own["runs"].min() for own in points.values()) < 2:
-        remark += " Single launches say nothing of what launches differ by: repeat them."
+        remark += " Single launches do not show how launches differ: repeat them."
     if DEFAULT in named:
         remark += " omb-py tune writes rules for the library."
     return Sheet(title, ("size", *named, "best"), tuple(lines), (remark,))

@@ -22,12 +22,8 @@ BEFORE = {
     "extending.md": """
 from __future__ import annotations
 from collections.abc import Iterator
-from dataclasses import dataclass
-from omb_py.apps import Application, Kernel, option, share
-from omb_py.apps.runtime.team import Team
 from omb_py.benchmarks.algorithms.members import Members
-from omb_py.core.calls import Call, Message, Step
-compare = None
+from omb_py.core.calls import Message, Step
 """,
     "simulate.md": "import omb_py\n",
     "results.md": "import omb_py, pandas\n",
