@@ -36,11 +36,11 @@ def test_gate_with_unknown_expected_values_is_refused_before_it_measures(mpiexec
 def test_one_host_cannot_be_judged(
     mpiexec: Run, tmp_path: Path, ranks: int, words: tuple[str, ...]
 ) -> None:
-    done = mpiexec(ranks, "gate", "--time", "3s", "--results", "rows.csv", *words)
-    assert (done.code, done.out.strip().splitlines()[-1][:32]) == (
-        7,
-        "CANNOT TELL: 0 of 1 host fine, 1",
-    ), done.err
+    # copies beyond large caches take a busy machine longer than a host has to answer
+    patient = ("--time", "3s", "--timeout", "60")
+    done = mpiexec(ranks, "gate", *patient, "--results", "rows.csv", *words)
+    assert done.code == 7, done.err
+    assert done.out.strip().splitlines()[-1].startswith("CANNOT TELL: 0 of 1 host fine, 1")
     assert {row["split"] for row in rows_of(tmp_path / "rows.csv")} == {"node"}
     assert mpiexec(1, "show", "rows.csv").code == 0
 
