@@ -11,6 +11,7 @@
 # make chaos             in ten minutes: 200 faults in real runs, 100 on each MPI: processes stopped,
 #                        frozen, a full disk, a network that is gone, a clock that is set
 # make test-abi          tests of what calls MPI, with an mpi4py built for the MPI standard's ABI
+# make test-lowest       what make check tests, with the lowest versions of all dependencies
 # make coverage          the lines and branches that make test reaches, ranks included, in per cent;
 #                        of other tests with COVERED="a pytest marker expression"
 # make mutation          what no test notices when statistics, data checks, rows and readers are changed,
@@ -27,6 +28,7 @@
 # make start-up          what starting costs: modules, files and seconds
 # make site              the documentation as a site, in site/: open site/index.html, or serve it with
 #                        python3 -m http.server --directory site, which its search needs
+# make docs              write the tables in docs/ that follow from the code
 # make docs-outputs      run every command whose output the documentation shows, and show what it prints
 # make jobs              write the scripts in jobs/ anew from configs/
 # make dist              a source distribution and a wheel, in dist/; a commit gives the same bytes again
@@ -59,7 +61,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run check test test-mpich test-openmpi test-units test-long test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs-outputs jobs dist lock clean
+.PHONY: help run check test test-mpich test-openmpi test-units test-lowest test-long test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs docs-outputs jobs dist lock clean
 .SECONDARY:
 
 help:
@@ -113,6 +115,9 @@ test-openmpi: $(call venv,openmpi)/.tested-with
 test-units: $(VENV)/.checked-with
 	$(VENV)/$(pytest) -m "smoke or not ($(NEEDING) or $(REST))"
 
+test-lowest: .venv-lowest/.installed
+	.venv-lowest/$(pytest) -m "smoke or not ($(NEEDING) or $(REST))"
+
 test-long: $(call venv,mpich)/.tested-with .intel-mpi/.unpacked
 	$(call venv,mpich)/$(pytest) -m long
 
@@ -150,17 +155,22 @@ mutation: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/mutmut run $(MUTANTS)
 	$(call venv,mpich)/bin/mutmut results
 
+# actionlint has no wheel: make lint runs it on the workflows where it is installed.
 lint: $(call venv,mpich)/.checked-with
 	$(call venv,mpich)/bin/ruff check .
 	$(call venv,mpich)/bin/ruff format --check .
 	$(call venv,mpich)/bin/mypy
 	$(call venv,mpich)/bin/lint-imports --no-cache --no-logo
-	$(MAKE) --no-print-directory site SITE=build/site
+	NO_MKDOCS_2_WARNING=1 $(call venv,mpich)/bin/$(mkdocs) build/site
+	[ -z "$$(command -v actionlint)" ] || actionlint
 
 # Strict: a page outside the navigation, a broken link or a wrong anchor fails.
-SITE := site
-site: $(call venv,mpich)/.checked-with
-	NO_MKDOCS_2_WARNING=1 $(call venv,mpich)/bin/mkdocs build --strict --site-dir $(SITE)
+mkdocs := mkdocs build --strict --site-dir
+site: .venv-docs/.with-docs
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/$(mkdocs) site
+
+docs: $(VENV)/.installed
+	$(VENV)/bin/python -m docs.generate
 
 docs-outputs: $(call venv,mpich)/.tested-with
 	$(call venv,mpich)/bin/python -m tests.docs.outputs
@@ -220,11 +230,12 @@ jobs: $(VENV)/.installed
 			--output jobs/$$machine.sh || exit; \
 	done
 
-dist: $(call venv,mpich)/.tested-with
+# OMB_PY_REPOSITORY, the repository's address, gives the package its links.
+dist: .venv-dist/.with-dist
 	rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
-		$(call venv,mpich)/bin/python -m hatchling build -t sdist -t wheel -d dist
-	$(call venv,mpich)/bin/python -m twine check --strict dist/*
+		.venv-dist/bin/python -m hatchling build -t sdist -t wheel -d dist
+	.venv-dist/bin/python -m twine check --strict dist/*
 
 # For each Python and system that the versions differ on.
 lock: $(call venv,mpich)/.tested-with
@@ -256,16 +267,37 @@ BUILT_FROM := pyproject.toml constraints.txt hatch_build.py omb_py/bindings/comp
 	$(@D)/bin/pip install -q -c constraints.txt -e ".[mpich,sweep]"
 	touch $@
 
+# Apache Otava asks for NumPy 2.2 and clients of services; its analysis needs any NumPy and SciPy alone.
+otava := pip install -q --no-deps apache-otava==0.8.0
+
 # The groups of pyproject.toml; older pips do not know groups.
 %/.checked-with: %/.installed
 	$*/bin/pip install -q -c constraints.txt "pip>=25.1"
 	$*/bin/pip install -q -c constraints.txt -e ".[apps]" --group lint --group docs --group test
+	$*/bin/$(otava)
 	touch $@
 
-# Apache Otava asks for NumPy 2.2 and clients of services; its analysis needs any NumPy and SciPy alone.
+# Of one group alone, without omb-py.
+.venv-docs/.with-docs .venv-dist/.with-dist: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install -q -c constraints.txt "pip>=25.1"
+	$(@D)/bin/pip install -q -c constraints.txt --group $(patsubst .venv-%,%,$(@D))
+	touch $@
+
+# The lowest versions that pyproject.toml admits, with the locked ones of what tests need, of MPICH and
+# of mpi4py: below 4.1 it has no wheels, and 4.0 does not compile with MPICH 5.
+.venv-lowest/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install -q -c constraints.txt "pip>=25.1" uv
+	$(@D)/bin/pip install -q -c constraints.txt mpich mpi4py --group test
+	$(@D)/bin/uv pip install -q --python $(@D)/bin/python --resolution lowest-direct \
+		-r pyproject.toml $(foreach one,$(subst $(comma), ,$(EXTRAS)),--extra $(one))
+	$(@D)/bin/$(otava)
+	$(@D)/bin/pip install -q --no-deps -e .
+	touch $@
+
 %/.tested-with: %/.checked-with
 	$*/bin/pip install -q -c constraints.txt --group integration
-	$*/bin/pip install -q --no-deps apache-otava==0.8.0
 	[ ! -e /usr/include/fftw3.h ] || $*/bin/pip install -q -c constraints.txt mpi4py-fft==2.0.6
 	touch $@
 

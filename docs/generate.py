@@ -1,8 +1,9 @@
 """Parts of the documentation that follow from the code.
 
-The site has the parts where a page says ``<!-- generated: NAME -->``, and the page of benchmarks.
+A page has each between ``<!-- generated: NAME -->``, with a key of `MADE`, and
+``<!-- end of generated -->``.
 
-Usage: python -m docs.generate NAME, a key of `MADE`
+Usage: python -m docs.generate (writes all of them anew, and prints the pages that changed)
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -58,13 +58,6 @@ RECORD = Path(__file__).parent / "support.csv"
 
 WORKS = ("pass", "runs")
 
-HEAD = """\
-# Benchmarks
-
-`make support` ran every benchmark; `docs/support.csv` has the record. The table names the bindings
-through which a benchmark ran and, with data, passed `-c`. A number refers to the reason below if it
-did not run."""
-
 
 @dataclass(frozen=True)
 class Found:
@@ -81,7 +74,7 @@ def benchmarks() -> str:
     record = read_record()
     libraries = sorted({found.mpi for found in record})
     reasons: dict[str, int] = {}
-    lines = [HEAD]
+    lines: list[str] = []
     for family, members in by_family(own_benchmarks()).items():
         lines += ["", f"## {family.capitalize()}", ""]
         lines.append("| | native OMB | measures | " + " | ".join([*libraries, ""]).rstrip())
@@ -92,7 +85,7 @@ def benchmarks() -> str:
     if reasons:
         lines += ["", "## Why not", ""]
         lines += [f"{number}. {reason}" for reason, number in reasons.items()]
-    return "\n".join(lines)
+    return "\n".join(lines[1:])
 
 
 def described(benchmark: Benchmark) -> tuple[str, str, str]:
@@ -387,5 +380,28 @@ MADE: dict[str, Callable[[], str]] = {
     **{part: partial(column_table, part) for part in COLUMN_TABLES},
 }
 
+MARKED = re.compile(
+    r"^(?P<begin><!-- generated: (?P<part>\S+) -->)$.*?^(?P<end><!-- end of generated -->)$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def up_to_date(page: str) -> str:
+    """Return a page with each generated part as the code has it now; raises KeyError."""
+    return MARKED.sub(
+        lambda part: f"{part['begin']}\n\n{MADE[part['part']]().strip()}\n\n{part['end']}", page
+    )
+
+
+def main() -> None:
+    """Write the generated parts of all pages anew, and print the pages that changed."""
+    for page in sorted(Path(__file__).parent.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        new = up_to_date(text)
+        if new != text:
+            page.write_text(new, encoding="utf-8")
+            print(page)
+
+
 if __name__ == "__main__":
-    print(MADE[sys.argv[1]]().removesuffix("\n"))
+    main()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,6 @@ LOG = logging.getLogger("mkdocs.plugins.omb-py")
 """Its warnings fail a strict build."""
 
 CODE = re.compile(r"^(```+|~~~+).*?^\1", re.DOTALL | re.MULTILINE)
-GENERATED = re.compile(r"^<!-- generated: (\S+) -->$", re.MULTILINE)
-"""Where a page has a part that follows from the code."""
-
 LINK = re.compile(
     r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>(?:\.\./)+[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
 )
@@ -35,29 +31,11 @@ def on_config(config: Any) -> Any:
     return config
 
 
-def on_files(files: Any, *, config: Any) -> Any:
-    """Add the page of benchmarks, which follows from the code and the record of their runs."""
-    from mkdocs.structure.files import File
-
-    files.append(File.generated(config, "benchmarks.md", content=generated("benchmarks")))
-    return files
-
-
-def generated(part: str) -> str:
-    """Return a part of the documentation that follows from the code, as Markdown."""
-    if str(ROOT) not in sys.path:
-        sys.path.insert(0, str(ROOT))
-    from docs.generate import MADE
-
-    return MADE[part]()
-
-
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Insert generated parts, and point links that leave docs/ to the repository.
+    """Point links that leave docs/ to the repository.
 
     Without a repository, such links become text.
     """
-    markdown = GENERATED.sub(lambda mark: generated(mark[1]), markdown)
     folder = (DOCS / page.file.src_uri).parent
 
     def replaced(link: re.Match[str]) -> str:

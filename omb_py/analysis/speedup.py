@@ -209,7 +209,7 @@ def across(runs: pd.DataFrame, names: Sequence[str], value: str) -> Iterator[She
         rest = [str(name) for name in part if name not in (*RESULTS, *names, "problem")]
         rows = [name for name in rest if part[name].nunique(dropna=False) > 1] or ["application"]
         there = part[part[value].notna()]
-        keys = [there[key].astype(object).fillna("-") for key in (*rows, *names)]
+        keys = [there[key].astype(object).where(there[key].notna(), "-") for key in (*rows, *names)]
         columns = list(range(len(rows), len(keys)))
         table = there[value].groupby(keys, sort=False).median().unstack(columns)
         runs = there[value].groupby(keys, sort=False).agg(list).unstack(columns)

@@ -48,9 +48,7 @@ AT_EXIT, FINALIZE = "", "Finalize"
     "64 bytes each.",
 )
 @click.option("--call-sites", is_flag=True, help="Also record the source lines of the calls.")
-@click.option(
-    "--traffic", is_flag=True, help="Also read counters of links, for omb-py traffic."
-)
+@click.option("--traffic", is_flag=True, help="Also read counters of links, for omb-py traffic.")
 @click.option("--module", "-m", "is_module", is_flag=True, help="PROGRAM is the name of a module.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not print the place of the profile.")
 @debug_option

@@ -2,7 +2,7 @@
 
 import time
 
-VERSION = "0.1.0"
+VERSION = "1.0.0"
 
 DISTRIBUTION = "omb-python"
 """The name of omb-py on PyPI, for pip; `omb-py` on PyPI is another project."""

@@ -92,7 +92,7 @@ TABLE = (
      "whether each rank had a file of its own (`--per-rank`); empty for other benchmarks"),
     ("validated", "l", "bool", "", "experiment", "whether data was checked"),
     ("suite", "l", "str", "", "configuration",
-     "the program that measured: `omb-py 0.1.0`, `OSU 7.4`, `IMB 2021.11`"),
+     "the program that measured: `omb-py 1.0.0`, `OSU 7.4`, `IMB 2021.11`"),
     ("mpi", "l", "str", "", "configuration", "MPI library and version"),
     ("buffer binding", "bop", "str", "", "configuration",
      "the place of the bytes; the way in which MPI is called"),

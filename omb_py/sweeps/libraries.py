@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from omb_py.core import DISTRIBUTION
 from omb_py.core.errors import OmbError
 from omb_py.sweeps import launchers
 from omb_py.sweeps.launchers import AUTO, LAUNCHERS, Programs
@@ -123,7 +124,7 @@ class Installation:
         if self.name and not found.library:
             said = self._answer.stderr.strip().splitlines() or ["it said nothing"]
             if "No module named" in said[-1]:
-                said[-1] += ": install omb-py for it, too"
+                said[-1] += f": {self.python} -m pip install {DISTRIBUTION}"
             raise OmbError(f"its MPI library cannot be loaded by {self.python}: {said[-1]}")
         return found.model_copy(update={"name": self.name})
 

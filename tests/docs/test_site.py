@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from docs.generate import MADE
 from tests.docs.pages import DOCS
 
 REPOSITORY = "https://example.org/omb-py/"
@@ -60,14 +59,3 @@ def test_links_between_folders_of_docs_stay(hooks: Any) -> None:
 def test_broken_link_fails_a_strict_build(hooks: Any, caplog: pytest.LogCaptureFixture) -> None:
     rendered(hooks, "[a](../jobs/none.md)", REPOSITORY)
     assert "page.md links to ../jobs/none.md, which does not exist" in caplog.text
-
-
-def test_a_generated_part_takes_the_place_of_its_mark(hooks: Any) -> None:
-    text = rendered(hooks, "## Names\n\n<!-- generated: algorithms -->\n\nMore.")
-    assert text == f"## Names\n\n{MADE['algorithms']()}\n\nMore."
-
-
-def test_generated_parts_that_pages_name_exist(hooks: Any) -> None:
-    for page in DOCS.rglob("*.md"):
-        names = hooks.GENERATED.findall(page.read_text(encoding="utf-8"))
-        assert {*names} <= {*MADE}, page

@@ -31,19 +31,23 @@ def test_missing_compiled_loop_names_the_compiler(mpiexec: Run, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("tree", "words"),
+    ("tree", "system", "words"),
     [
-        (True, "omb-py comes from {root}, a source tree that was never built: leave that folder"),
-        (False, "there was no C compiler when omb-py was installed"),
+        (True, "linux", "omb-py comes from {root}, a source tree that was never built: leave that"),
+        (False, "linux", "there was no C compiler when omb-py was installed"),
+        (True, "darwin", "it exists only on Linux"),
     ],
 )
-def test_missing_loop_names_a_source_tree_or_the_compiler(
-    tmp_path: Path, tree: bool, words: str
+def test_missing_loop_names_a_source_tree_the_compiler_or_the_system(
+    tmp_path: Path, tree: bool, system: str, words: str
 ) -> None:
     copied = shutil.copytree(ROOT / "omb_py", tmp_path / "omb_py", ignore=NO_LIBRARIES)
     if tree:
         (tmp_path / "pyproject.toml").touch()
-    program = "from omb_py.bindings.compiled.loop import compiled; compiled()"
+    program = (
+        f"import ctypes, sys; sys.platform = {system!r}; "
+        "from omb_py.bindings.compiled.loop import compiled; compiled()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=copied.parent, env={}, capture_output=True, text=True
     )

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from omb_py.core import VERSION
 from tests.conftest import Finished, Run, run, succeeded
 
 PROGRAM = Path(__file__).parent / "programs" / "measuring.py"
@@ -25,7 +26,7 @@ def test_a_program_measures_and_goes_on(mpi: str, tmp_path: Path, started: str) 
     assert "[8, 1024] [2] [1]" in printed
     assert any(re.match("True True (MP|Op)", line) for line in printed)
     assert "[1, 2, 4] ['native'] ['Pass']" in printed
-    assert any(line.startswith("True ") and line.endswith("omb-py 0.1.0") for line in printed)
+    assert any(line.startswith("True ") and line.endswith(f"omb-py {VERSION}") for line in printed)
     refused = [line for line in printed if line.startswith("refused: ")]
     assert len(refused) == 5
     for line, words in zip(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from hatch_build import LOOP, absolute, platform_of_loop
 from tests import ROOT
 from tests.conftest import BIN, run, succeeded
 
@@ -23,8 +24,7 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
-LOOP = "omb_py/bindings/compiled/libloop.so"
-"""What a wheel has and a checkout has not."""
+ADDRESS = "https://example.org/owner/omb-py"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def tracked() -> list[str]:
 
 
 def build(tracked: list[str], folder: Path, umask: int) -> Built:
-    """Build both from a copy of the files, made with a umask of its own."""
+    """Build both from a copy of the files, made with a umask of its own, for `ADDRESS`."""
     before = os.umask(umask)
     try:
         for name in tracked:
@@ -68,8 +68,8 @@ def build(tracked: list[str], folder: Path, umask: int) -> Built:
     finally:
         os.umask(before)
     words = ["-m", "hatchling", "build", "-t", "sdist", "-t", "wheel", "-d", str(folder / "dist")]
-    epoch = {"SOURCE_DATE_EPOCH": "1700000000"}
-    succeeded(run([sys.executable, *words], epoch, folder / "copy", timeout=120))
+    variables = {"SOURCE_DATE_EPOCH": "1700000000", "OMB_PY_REPOSITORY": ADDRESS}
+    succeeded(run([sys.executable, *words], variables, folder / "copy", timeout=120))
     (source,) = (folder / "dist").glob("*.tar.gz")
     (wheel,) = (folder / "dist").glob("*.whl")
     return Built(source, wheel)
@@ -99,6 +99,46 @@ def test_the_wheel_runs_wherever_its_name_says(built: Built) -> None:
     needed = [tuple(map(int, found)) for found in re.findall(rb"GLIBC_(\d+)\.(\d+)", loop)]
     assert needed
     assert max(needed) <= (2, 17)
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "library", "tag"),
+    [
+        ("Linux", "x86_64", "glibc", "manylinux_2_17_x86_64"),
+        ("Linux", "aarch64", "glibc", "manylinux_2_17_aarch64"),
+        ("Linux", "x86_64", "", "linux_x86_64"),
+        ("Linux", "ppc64le", "glibc", "linux_ppc64le"),
+        ("Darwin", "arm64", "", None),
+        ("Darwin", "x86_64", "", None),
+    ],
+)
+def test_the_loop_is_for_linux_only(
+    system: str, machine: str, library: str, tag: str | None
+) -> None:
+    assert platform_of_loop(system, machine, library) == tag
+
+
+@pytest.mark.parametrize(
+    ("text", "there", "without"),
+    [
+        ("[a](docs/a.md#b)", f"[a]({ADDRESS}/blob/v1.0.0/docs/a.md#b)", "a"),
+        ("![a](docs/a.svg)", f"![a]({ADDRESS}/raw/v1.0.0/docs/a.svg)", ""),
+        ("[a](https://b.org)", "[a](https://b.org)", "[a](https://b.org)"),
+        ("[![a](../../b.svg)](../../b)", f"[![a]({ADDRESS}/b.svg)]({ADDRESS}/b)", ""),
+    ],
+)
+def test_links_are_absolute_beyond_the_repository(text: str, there: str, without: str) -> None:
+    assert absolute(text, ADDRESS, "1.0.0") == there
+    assert absolute(text, "", "1.0.0") == without
+
+
+def test_the_wheel_s_description_has_no_relative_link(built: Built) -> None:
+    (name,) = (name for name in built.wheel_files if name.endswith(".dist-info/METADATA"))
+    metadata = zipfile.ZipFile(built.wheel).read(name).decode()
+    assert f"Project-URL: Source, {ADDRESS}\n" in metadata
+    targets = re.findall(r"\]\(([^)]*)\)", metadata)
+    assert targets
+    assert [target for target in targets if not target.startswith("https://")] == []
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from functools import cache
 
 from omb_py.core.errors import MissingError, source_tree
@@ -18,7 +19,7 @@ FILE = os.path.join(os.path.dirname(__file__), "libloop.so")
 def compiled() -> ctypes.CDLL:
     """Return the loop's functions.
 
-    Raises `MissingError` if omb-py was installed without a C compiler, or not at all.
+    Raises `MissingError` if omb-py was installed without a C compiler, not on Linux, or not at all.
     """
     try:
         # CDLL gives up Python's lock during a call, so that a rank's threads run at once
@@ -33,6 +34,11 @@ def compiled() -> ctypes.CDLL:
 
 def _why(error: OSError) -> str:
     """Return why there is no loop, and what to do."""
+    if sys.platform != "linux":
+        return (
+            "it exists only on Linux, whose calling conventions it follows; "
+            "use --binding prebound, or a container"
+        )
     if os.path.exists(FILE):
         return f"{error}; install omb-py again on this machine, or use --binding prebound"
     if tree := source_tree():  # it may hide an omb-py that is installed, and complete

@@ -128,11 +128,14 @@ def write_content(to: Target, content: str | bytes) -> None:
 def content_of(rows: pd.DataFrame, format_: str, facts: Mapping[str, object]) -> str | bytes:
     """Return rows as the content of a CSV, JSON or Parquet file; only JSON contains ``facts``."""
     if format_ == "csv":
+        import numpy as np
+
         rows = rows.rename(columns=lambda name: csv_cell(str(name)))
         for name, cells in rows.select_dtypes(["object", "string"]).items():
             escaped = [csv_cell(cell) if isinstance(cell, str) else cell for cell in cells]
             rows[name] = type(cells)(escaped, cells.index, cells.dtype)  # a whole number stays one
-        return str(rows.to_csv(index=False))
+        with np.errstate(invalid="ignore"):  # NumPy 1 warns of missing values that become text
+            return str(rows.to_csv(index=False))
     if format_ == "parquet":
         out = io.BytesIO()
         rows.to_parquet(out, index=False)
