@@ -31,11 +31,11 @@ class PyOmbPython(PythonPackage, CudaPackage):
         depends_on("python@3.11:")
         depends_on("py-mpi4py@4:")
         depends_on("py-numpy@1.24:")
-        depends_on("py-click@8.1:")
+        depends_on("py-click@8.2:")
 
         with when("+sweep"):
             depends_on("py-pydantic@2.7:")
-            depends_on("py-jinja2@3.1:")
+            depends_on("py-jinja2@3.1.2:")
             depends_on("py-rich@13:")
             depends_on("py-tomli-w@1:")
 
@@ -47,7 +47,7 @@ class PyOmbPython(PythonPackage, CudaPackage):
             depends_on("py-vl-convert-python@1.6:")
             depends_on("py-plotext@6:")
             depends_on("py-rich@13:")
-            depends_on("py-jinja2@3.1:")
+            depends_on("py-jinja2@3.1.2:")
             depends_on("py-pydantic@2.7:")
 
         # Spack has no py-numba-cuda, so +cuda brings the buffer library CuPy alone.
