@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,20 +24,40 @@ SEVERITIES = {"error": "are wrong", "warning": "may mislead"}
 FAILED = "failed validation"
 """The kind of rows whose data was wrong."""
 
+KINDS = {
+    FAILED: ("error", "Find the link, library or device that changed the data, and measure again."),
+    "stopped job": ("error", "Measure again in a job that nobody suspends."),
+    "impossible": ("error", "Check the file and its units, and measure again."),
+    "ran alone": ("error", "Start all ranks as one job, with the launcher of their MPI library."),
+    "slow size": ("warning", "Let omb-py tune look for an algorithm that is faster at this size."),
+    "one rank": ("warning", "Build nccl-tests with MPI=1, or give it more devices (-g)."),
+    "oversubscribed": ("warning", "Start at most one rank per core."),
+    "busy machine": ("warning", "Measure again on a node that runs nothing else."),
+    "slow transport": ("warning", "Choose the MPI library's transport for this network."),
+    "uncertain": ("warning", "Measure more iterations (-i, --precision), or repeat the launches."),
+    "slow rank": ("warning", "Bind each rank to a core of its own, and measure with omb-py pairs."),
+}
+"""The severity of each kind of anomaly, and what to do about it."""
+
 
 @dataclass(frozen=True)
 class Anomaly:
     """One reason not to believe a number.
 
-    ``kind`` is one word or two, ``where`` the columns that name the line (`SERIES`) with the
-    ``bytes`` that it is worst at, ``text`` a sentence with the numbers, ``severity`` one of
-    `SEVERITIES`.
+    ``kind`` is one of `KINDS`, ``where`` the columns that name the line (`SERIES`) with the
+    ``bytes`` that it is worst at, ``text`` a sentence with the numbers. ``row`` is the worst row's
+    index, None for whole runs.
     """
 
     kind: str
     where: Mapping[str, object]
     text: str
-    severity: str = "warning"
+    row: Hashable = None
+
+    @property
+    def severity(self) -> str:
+        """One of `SEVERITIES`."""
+        return KINDS[self.kind][0]
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.where.get('benchmark', '')}: {self.text}"
@@ -88,8 +108,8 @@ def cannot_be(values: pd.DataFrame) -> Iterator[Anomaly]:
     for one in impossible(values):
         row = values.loc[one.row]
         at = at_size(row["bytes"], "At ", " ")
-        kind, severity = ("slow size", "warning") if one.possible else ("impossible", "error")
-        yield Anomaly(kind, where_of(row), f"{at}{one.sentence}.", severity)
+        kind = "slow size" if one.possible else "impossible"
+        yield Anomaly(kind, where_of(row), f"{at}{one.sentence}.", one.row)
 
 
 def alone(values: pd.DataFrame, runs: Runs) -> Iterator[Anomaly]:
@@ -99,7 +119,7 @@ def alone(values: pd.DataFrame, runs: Runs) -> Iterator[Anomaly]:
     """
     for run in dict.fromkeys(values["run"]):
         if reason := runs.get(run, {}).get("alone"):
-            yield Anomaly("ran alone", {"run": run}, f"{reason[0].upper()}{reason[1:]}.", "error")
+            yield Anomaly("ran alone", {"run": run}, f"{reason[0].upper()}{reason[1:]}.")
     certain = values["run"].map(lambda run: "alone" in runs.get(run, {})).astype(bool)
     single = values["suite"].astype("string").str.contains("ccl-tests").fillna(False).astype(bool)
     single &= ~certain & (values["busbw_GBps"] == 0) & (values["algbw_GBps"] >= 1)
@@ -124,7 +144,7 @@ def by_line(
         more = f" (and at {count(others, 'more size')})" if others > 0 else ""
         row = rows.iloc[0]
         at = at_size(row["bytes"], "At ", " ")
-        yield Anomaly(kind, where_of(row), f"{at}{sentence(row)}{more}.")
+        yield Anomaly(kind, where_of(row), f"{at}{sentence(row)}{more}.", row.name)
 
 
 def where_of(row: pd.Series) -> dict[str, object]:
@@ -157,7 +177,7 @@ def spoilt_rows(rows: pd.DataFrame) -> Iterator[Anomaly]:
                 "stopped job",
                 f"The job was stopped for {duration(row['stopped_s'])}{size}",
             )
-        yield Anomaly(kind, where_of(row), f"{text} (run {row['run']}).", "error")
+        yield Anomaly(kind, where_of(row), f"{text} (run {row['run']}).", row.name)
 
 
 def oversubscribed(runs: Runs) -> Iterator[Anomaly]:
@@ -205,7 +225,7 @@ def by_sockets(runs: Runs) -> Iterator[Anomaly]:
 
 
 def sheets(found: Sequence[Anomaly], values: pd.DataFrame) -> Iterator[Sheet]:
-    """Yield a table of each kind of anomaly; ``values`` are all rows with numbers."""
+    """Yield a table of each kind of anomaly, with what to do; ``values`` are rows with numbers."""
     telling = {name: distinctions(rows) for name, rows in values.groupby("benchmark")}
     for kind in dict.fromkeys(one.kind for one in found):
         members = [one for one in found if one.kind == kind]
@@ -221,7 +241,8 @@ def sheets(found: Sequence[Anomaly], values: pd.DataFrame) -> Iterator[Sheet]:
             tuple(rows),
             (f"and {more} more",) * (more > 0),
             left=3,
-            above=f"{members[0].severity}, {len(members)}",
+            above=f"{members[0].severity}, {len(members)}. {KINDS[kind][1]}",
+            keys=tuple(one.row for one in members[:MAX_OF_A_KIND]),
         )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
@@ -26,6 +27,9 @@ UNITS = {
     "messages_per_s": ("msg/s", 1.0),
 }
 """Units of columns by the end of their names, and the factor to the unit."""
+
+MAX_FILES = 2
+"""Files that stand above a table."""
 
 MAX_NUMBERS = 6
 """Columns of numbers that are shown unless columns are chosen."""
@@ -57,28 +61,55 @@ def sheets(
     results: Results,
     columns: Sequence[str] | None = None,
     limit: int | None = None,
+    said: Collection[str] = (),
 ) -> Iterator[Sheet]:
     """Yield a table for each benchmark, each comparison of bindings, and all pairs of a benchmark.
 
     Comparisons of several launches have a table over these, too, unless columns are chosen.
     ``columns`` are those to show; by default those that distinguish rows and the first of
-    `IMPORTANT` that have values. A table has the first ``limit`` rows, or all. Raises
-    `UsageError` for an unknown column.
+    `IMPORTANT` that have values. A table has the first ``limit`` rows, or all. Values of columns
+    that are ``said`` (`shared`) stand above no table. Raises `UsageError` for an unknown column.
     """
     known = {*results.rows, *results.overhead, *results.pairs}
     if unknown := sorted(set(columns or ()) - known):
         raise no_column(unknown[0], known)
     for rows in (results.rows, results.overhead, results.pairs):
         for name, members in rows.groupby("benchmark", sort=False):
-            made = sheet(str(name), members, columns, limit)
-            said = verdicts(cells(members)) if rows is results.pairs else []
-            yield replace(made, remarks=(*made.remarks, *said))
+            made = sheet(str(name), members, columns, limit, said)
+            found = verdicts(cells(members)) if rows is results.pairs else []
+            keys = tuple(members.index[:limit]) if rows is results.rows else ()
+            yield replace(made, remarks=(*made.remarks, *found), keys=keys)
             if columns is None and rows is results.overhead:
-                yield from overhead.sheets(members)
+                yield from (replace(one, benchmark=str(name)) for one in overhead.sheets(members))
+
+
+def shared(results: Results) -> dict[str, str]:
+    """Return what stands once above all tables of results, in words by its column.
+
+    A column of `FACTS` is shared if it has one value, in all rows of each benchmark that has it.
+    ``file`` is there if all benchmarks are in the same files, else the ``folder`` of all files.
+    """
+    tables = (results.rows, results.overhead, results.pairs)
+    columns = ["benchmark", "file", *FACTS]
+    rows = pd.concat([table.reindex(columns=columns).astype(object) for table in tables])
+    lacking = rows[[*FACTS]].isna().groupby(rows["benchmark"]).mean()
+    names = [n for n in FACTS if rows[n].nunique() == 1 and lacking[n].isin((0, 1)).all()]
+    found = {name: label([rows[name].dropna().iloc[0]], [name]) for name in names}
+    if not (paths := [PurePath(file) for file in rows["file"].dropna().unique()]):
+        return found
+    folders = (one for one in paths[0].parents if all(one in path.parents for path in paths))
+    alike = rows.groupby("benchmark")["file"].agg(frozenset).nunique() == 1
+    names = [path.name for path in paths]
+    files = first_of(names, MAX_FILES) if alike else count(len(paths), "file")
+    return found | {"file" if alike else "folder": f"{files} in {next(folders, 'several folders')}"}
 
 
 def sheet(
-    benchmark: str, rows: pd.DataFrame, columns: Sequence[str] | None, limit: int | None
+    benchmark: str,
+    rows: pd.DataFrame,
+    columns: Sequence[str] | None,
+    limit: int | None,
+    said: Collection[str] = (),
 ) -> Sheet:
     """Return the table of a benchmark's rows."""
     there = [name for name in rows if rows[name].notna().any() and name != "benchmark"]
@@ -93,17 +124,21 @@ def sheet(
     texts = [n for n in shown if unit_of(n) is None and n != "bytes" and kind_of(n) != "float"]
     ordered = [*texts, *(name for name in shown if name not in texts), *last]
     limit = len(rows) if limit is None else limit
-    facts = [name for name in FACTS if name in same and name not in shown]
+    facts = [name for name in FACTS if name in same and name not in (*shown, *said)]
     words = label([rows[name].iloc[0] for name in facts], facts)
     columns_of = [cells_of(name, rows[name].head(limit)) for name in ordered]
-    files = rows["file"].dropna().unique()
+    files = [] if "file" in said else list(rows["file"].dropna().unique())
+    if "folder" in said:
+        files = [PurePath(file).name for file in files]
+        files = files if len(files) <= MAX_FILES else [count(len(files), "file")]
     return Sheet(
         benchmark,
         tuple(heading(name) for name in ordered),
         tuple(zip(*columns_of, strict=True)),
         () if len(rows) <= limit else (f"and {count(len(rows) - limit, 'more row')}: --rows all",),
         left=max(1, len(texts)),
-        above="; ".join(filter(None, [count(len(rows), "row"), words, first_of(list(files), 2)])),
+        above="; ".join(filter(None, [count(len(rows), "row"), words, first_of(files, MAX_FILES)])),
+        benchmark=benchmark,
     )
 
 

@@ -131,7 +131,8 @@ def charts(group: Group, whole: bool) -> Iterator[Chart]:
     names = every["line"].drop_duplicates()
     for first in range(0, len(names), MAX_BARS):
         data = every[every["line"].isin(names[first : first + MAX_BARS])][list(SEGMENT)]
-        yield Chart(name, title, tuple(facts), data, partial(bars, data, group.measure))
+        layout = partial(bars, data, group.measure)
+        yield Chart(name, title, tuple(facts), data, layout, benchmark=group.benchmark)
 
 
 def bars(data: pd.DataFrame, measure: Measure, page: Page) -> ChartLayout:
@@ -265,7 +266,7 @@ def overhead(
     if barless := list(dict.fromkeys(data["line"][here & ~data["bar"]])):
         caption.append(f"No bars of {' and '.join(barless)}, which would be many times as long")
     layout = partial(overhead_layout, data, base, float(shown))
-    return Chart(name, title, tuple(caption), data, layout)
+    return Chart(name, title, tuple(caption), data, layout, benchmark=title)
 
 
 def overhead_layout(data: pd.DataFrame, base: str, size: float, page: Page) -> ChartLayout:

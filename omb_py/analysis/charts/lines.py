@@ -106,7 +106,8 @@ def charts(
         data = every[every["panel"].between(first, first + MAX_PANELS - 1)]
         facts = (*group.facts(axes, columns), *marks(data, group.measure.statistic))
         layout = partial(lines, data, x, group.measure, NO_LINES)
-        yield Chart(name, group.benchmark, facts, data, layout, (x, group.measure))
+        along = (x, group.measure)
+        yield Chart(name, group.benchmark, facts, data, layout, along, group.benchmark)
 
 
 def panel_columns(rows: pd.DataFrame, columns: Sequence[str]) -> tuple[str, ...]:

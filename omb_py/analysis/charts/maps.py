@@ -69,7 +69,7 @@ def pair_maps(rows: pd.DataFrame, request: Request) -> Iterator[Chart]:
         title = f"{found.benchmark}: {size_text(found.bytes)} between all pairs of ranks"
         layout = partial(pair_map, data, found, measure)
         name = stem(found.benchmark, "pairs", str(found.bytes))
-        yield Chart(name, title, tuple(facts), data, layout)
+        yield Chart(name, title, tuple(facts), data, layout, benchmark=found.benchmark)
 
 
 def pair_map(data: pd.DataFrame, found: Matrix, measure: Measure, page: Page) -> ChartLayout:

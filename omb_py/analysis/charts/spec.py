@@ -127,7 +127,7 @@ class Chart:
 
     ``caption`` has a sentence for each fact that a reader needs to interpret the figure. ``data``
     has a row for each point. ``along`` is the axis of the lines and the measure, None for a chart
-    of another kind.
+    of another kind. ``benchmark`` is empty for a chart of several.
     """
 
     name: str
@@ -136,6 +136,7 @@ class Chart:
     data: pd.DataFrame
     layout: Callable[[Page], ChartLayout]
     along: tuple[str, Any] | None = None
+    benchmark: str = ""
 
     @property
     def words(self) -> str:

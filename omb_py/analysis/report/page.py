@@ -7,13 +7,13 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from importlib import resources
 from math import log2
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 import numpy as np
@@ -21,29 +21,35 @@ import pandas as pd
 import vl_convert
 
 from omb_py.analysis import anomalies, hosts, libraries, listing, references_check
+from omb_py.analysis.across import verdicts_of
 from omb_py.analysis.charts.figures import charts
 from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.hosts import host_charts
-from omb_py.analysis.charts.spec import STYLE, Chart
+from omb_py.analysis.charts.spec import STYLE, Chart, Page
+from omb_py.analysis.compare.summary import words_of
 from omb_py.analysis.pairs.findings import verdicts
 from omb_py.analysis.points import (
     SERIES,
     at_size,
+    by,
     cells,
     distinctions,
     group_ids,
     label,
     points_of,
     several_hosts,
+    sizes_of,
 )
 from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.table import Source, results_of
 from omb_py.analysis.values import ENDS, measured, spoilt, value_column
+from omb_py.analysis.verdict import MARGIN, SLOWER, UNCLEAR
+from omb_py.benchmarks import all_benchmarks
 from omb_py.core import VERSION
 from omb_py.core.errors import OmbError
 from omb_py.core.text.tables import Sheet
-from omb_py.core.text.units import is_time, value_text
-from omb_py.core.text.words import count, printable
+from omb_py.core.text.units import digits, is_time, value_text
+from omb_py.core.text.words import count, first_of, printable
 from omb_py.results.columns import EXPERIMENT
 
 ADDRESS = re.compile(r"https?://(?!www\.w3\.org/)[^\s\"'`)]+")
@@ -63,6 +69,14 @@ POLICY = (
 """The page's permissions in a browser: run the scripts with these hashes, compile the expressions
 of our specifications (Vega), and send no request."""
 
+Named = TypeVar("Named")
+
+OTHERS = "other benchmarks"
+"""The family of benchmarks that omb-py does not have."""
+
+PAGES = (Page(), Page(width=8.5))
+"""The pages of figures in a wide and in a narrow window, so that text is large enough to read."""
+
 NAMES = ["run", "file", "benchmark", "suite", "mpi", "ranks"]
 """Columns that identify a row's run and machine."""
 
@@ -71,7 +85,8 @@ NAMES = ["run", "file", "benchmark", "suite", "mpi", "ranks"]
 class Section:
     """A part of the page: its heading, a sentence, and tables.
 
-    Tables of a ``folded`` section are closed until a reader opens them; ``cards`` are key numbers.
+    Tables of a ``folded`` section are closed until a reader opens them, and so are those of
+    ``families`` of benchmarks. ``cards`` are key numbers.
     """
 
     title: str
@@ -79,6 +94,7 @@ class Section:
     tables: Sequence[Sheet] = ()
     folded: bool = False
     cards: Sequence[KeyNumber] = ()
+    families: Mapping[str, Sequence[Sheet]] = field(default_factory=dict)
 
 
 def report(
@@ -137,8 +153,10 @@ def report(
     parts.append(Section("Findings", trust, odd_rows, folded=True))
     parts += [Section("Figures")] * bool(drawn)
     limit = max(10, MAX_ROWS // max(1, rows["benchmark"].nunique()))
-    tables = list(listing.sheets(results, limit=limit))
-    parts.append(Section("Tables", "", tables, folded=True))
+    same = listing.shared(results)
+    tables = in_families((s.benchmark, s) for s in listing.sheets(results, limit=limit, said=same))
+    words = f"The same in all rows that have it: {', '.join(same.values())}." if same else ""
+    parts.append(Section("Tables", words, families=tables))
     ran, shared = places(rows, results.runs)
     parts.append(Section("What ran where", "", [sheet for sheet in (ran, shared) if sheet.rows]))
     return rendered(
@@ -155,9 +173,12 @@ def report(
 def rendered(sections: Sequence[Section], drawn: Sequence[Chart], **values: Any) -> str:
     """Return the page of some sections and charts, with ``values`` of its template."""
     figures = [
-        {"title": chart.title, "words": chart.words, "spec": chart.specification()}
-        for chart in drawn
+        {"title": one.title, "words": one.words, "specs": [*map(one.specification, PAGES)]}
+        for one in drawn
     ]
+    tables = [sheet for section in sections for own in section.families.values() for sheet in own]
+    first = {sheet.title: sheet.keys[0] for sheet in tables if sheet.keys}
+    shown = {key for sheet in tables for key in sheet.keys}
     colors = (themed.values() for themed in STYLE["colors"].values())  # of a light page, and a dark
     scripts = (drawing_library(), template("report.js"))
     environment = jinja2.Environment(
@@ -166,7 +187,9 @@ def rendered(sections: Sequence[Section], drawn: Sequence[Chart], **values: Any)
     environment.finalize = lambda value: printable(value) if type(value) is str else value
     return environment.from_string(template("report.html.j2")).render(
         sections=sections,
-        figures=[chart.title for chart in drawn],
+        figures=in_families((one.benchmark, (n, one.title)) for n, one in enumerate(drawn)),
+        figure_of=partial(figure_of, drawn),
+        row_of=lambda key, benchmark: key if key in shown else first.get(benchmark),
         version=VERSION,
         policy=POLICY.format(scripts=" ".join(f"'sha256-{digest(one)}'" for one in scripts)),
         style=template("report.css"),
@@ -174,6 +197,22 @@ def rendered(sections: Sequence[Section], drawn: Sequence[Chart], **values: Any)
         data=packed({"figures": figures, "dark": dict(zip(*colors, strict=True))}),
         **values,
     )
+
+
+def in_families(named: Iterable[tuple[str, Named]]) -> dict[str, list[Named]]:
+    """Group what is named by a benchmark, or by none, by families in the order of `omb-py list`."""
+    families = {"": "several benchmarks"} | {one.name: one.family for one in all_benchmarks()}
+    found: dict[str, list[Named]] = {name: [] for name in (*families.values(), OTHERS)}
+    for name, one in named:
+        found[families.get(name, OTHERS)].append(one)
+    return {name: members for name, members in found.items() if members}
+
+
+def figure_of(drawn: Sequence[Chart], benchmark: str, line: str) -> int | None:
+    """Return the place of a benchmark's chart, if there is one, of the part that ``line`` names."""
+    own = [place for place, chart in enumerate(drawn) if chart.benchmark == benchmark]
+    parts = {place: drawn[place].title.partition(": ")[2] for place in own}
+    return max(own, key=lambda place: len(parts[place]) * (parts[place] in line), default=None)
 
 
 def packed(data: object) -> str:
@@ -215,21 +254,23 @@ KNOWN = (
 
 @dataclass(frozen=True)
 class Line:
-    """A line's value in words, how well it is known, and the length of its bar, 100 of the best."""
+    """A line's value in words, how well it is known, the length of its bar, 100 of the best, and
+    the verdict on it against the best."""
 
     name: str
     value: str
     spread: str
     length: float
+    verdict: str
 
 
 @dataclass(frozen=True)
 class KeyNumber:
-    """A number that people know a machine by: of ``count`` lines up to `MAX_LINES`, best first."""
+    """A number that people know a machine by: up to `MAX_LINES` lines, best first."""
 
     title: str
     lines: tuple[Line, ...]
-    count: int
+    verdict: str
 
 
 def key_numbers(values: pd.DataFrame) -> list[KeyNumber]:
@@ -245,12 +286,17 @@ def key_numbers(values: pd.DataFrame) -> list[KeyNumber]:
 
 
 def best_lines(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
-    """Return the best lines of one benchmark, at ``size`` or the nearest that they have."""
+    """Return the best lines of one benchmark, at ``size`` or the nearest that they have.
+
+    Verdicts are those of `omb-py show --across`: all sizes of two lines are compared.
+    """
+    statistic = str(frame["statistic"].iloc[0])
     if name == "Message rate" and frame["messages_per_s"].notna().all():
-        frame = measured(frame, "rate", str(frame["statistic"].iloc[0]))
+        frame = measured(frame, "rate", statistic)
     unit = str(frame["unit"].iloc[0])
     lower = is_time(unit)
-    frame = at_nearest_size(frame[frame["unit"] == unit], size or (SMALL if lower else LARGE))
+    whole = frame[frame["unit"] == unit]
+    frame = at_nearest_size(whole, size or (SMALL if lower else LARGE))
     of_hosts = "host" if several_hosts(frame) else "run"
     frame = points_of(frame, [*(column for column in SERIES if column in frame), "bytes"])
     # no others than points of one experiment can be ranked: most lines, then most ranks
@@ -261,17 +307,33 @@ def best_lines(name: str, size: int | None, frame: pd.DataFrame) -> KeyNumber:
     title = f"{name}{at_size(frame['bytes'].iloc[0])}"
     if not pd.isna(frame["ranks"].iloc[0]):
         title += f", {count(int(frame['ranks'].iloc[0]), 'rank')}"
-    best = frame["value"].iloc[0]
-    lines = tuple(
-        Line(
-            label(point[named], named),
-            value_text(point["value"], unit),
-            spread(point, of_hosts),
-            100 * min(best / point["value"], point["value"] / best),
-        )
-        for _, point in frame.head(MAX_LINES).iterrows()
-    )
-    return KeyNumber(title, lines, len(frame))
+    best, at = frame["value"].iloc[0], sizes_of(frame).iloc[0]
+    shown = {label(point[named], named): point for _, point in frame.head(MAX_LINES).iterrows()}
+    first, *others = shown
+    experiment = whole.merge(frame[[*EXPERIMENT]].drop_duplicates())
+    rows = {label(key, named): part for key, part in by(experiment, named)}
+    verdicts = {
+        other: verdicts_of(rows[first], rows[other], statistic).get(at, UNCLEAR) for other in others
+    }
+    proved = set(verdicts.values()) != {UNCLEAR}  # else it is said once
+    lines = []
+    for line, point in shown.items():
+        ratio = max(best / point["value"], point["value"] / best)
+        verdict = words_of(verdicts.get(line, ""), MARGIN) if proved else ""
+        words = f"{digits(ratio)}x {verdict}" if verdict == SLOWER else verdict
+        text = value_text(point["value"], unit)
+        lines.append(Line(line, text, spread(point, of_hosts), 100 / ratio, words))
+    return KeyNumber(title, tuple(lines), best_line(first, verdicts))
+
+
+def best_line(first: str, verdicts: Mapping[str, str]) -> str:
+    """Return in words whether ``verdicts`` on the other lines prove that the first is best."""
+    unproved = [name for name, verdict in verdicts.items() if verdict != SLOWER]
+    if not verdicts or not unproved:
+        return "proved better than the lines below" if verdicts else first
+    if set(verdicts.values()) == {UNCLEAR}:
+        return "the best line is unclear: repeat the launches"
+    return f"not proved better than {first_of(unproved, 1)}"
 
 
 def at_nearest_size(frame: pd.DataFrame, wanted: int) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -55,7 +55,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table, and what to say above and below it. The first ``left`` columns are words."""
+    """A table, and what to say above and below it. The first ``left`` columns are words.
+
+    ``keys`` name the row of results that each row is about, for links of a page; ``benchmark`` is
+    empty for a table of several.
+    """
 
     title: str
     columns: tuple[str, ...]
@@ -63,6 +67,8 @@ class Sheet:
     remarks: tuple[str, ...] = ()
     left: int = 1
     above: str = ""
+    keys: tuple[Hashable, ...] = ()
+    benchmark: str = ""
 
 
 def target(

@@ -88,6 +88,34 @@ def test_the_best_line_is_the_first(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("others", "verdict", "on_other"),
+    [
+        ([2.0] * 5, "proved better than the lines below", "2.00x slower"),
+        ([0.9, 1.2, 1.01, 1.1, 0.95], "not proved better than buffer", "within noise"),
+    ],
+    ids=["slower", "alike"],
+)
+def test_repeated_launches_decide_which_line_is_best(
+    tmp_path: Path, others: list[float], verdict: str, on_other: str
+) -> None:
+    rows = [
+        row(8, time, binding=binding, run=f"20261121T09000{run}Z-{binding}")
+        for binding, times in (("native", [0.98, 1.02, 0.99, 1.01, 1.0]), ("buffer", others))
+        for run, time in enumerate(times)
+    ]
+    (number,) = key_numbers(value_column(read(tmp_path, rows).rows))
+    assert number.verdict == verdict
+    assert [line.verdict for line in number.lines] == ["", on_other]
+
+
+def test_single_launches_prove_no_line_the_best(tmp_path: Path) -> None:
+    rows = [row(8, 1.0), row(8, 9.0, binding="native")]
+    (number,) = key_numbers(value_column(read(tmp_path, rows).rows))
+    assert number.verdict == "the best line is unclear: repeat the launches"
+    assert [line.verdict for line in number.lines] == ["", ""]
+
+
 def test_lines_of_unlike_experiments_are_not_ranked(tmp_path: Path) -> None:
     rows = (row(8, time, ranks=ranks) for ranks, time in ((2, 2.0), (64, 9.0), (16, 5.0)))
     (cells,) = numbers(tmp_path, *rows)

@@ -15,15 +15,15 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from omb_py.analysis.listing import sheets
+from omb_py.analysis.listing import shared, sheets
 from omb_py.analysis.points import distinctions
-from omb_py.analysis.report.page import digest, report, template
+from omb_py.analysis.report.page import MAX_ROWS, digest, report, template
 from omb_py.analysis.report.runs import places
 from omb_py.analysis.table import Results, load
 from omb_py.cli.report import command
 from omb_py.core.errors import OmbError
 from tests import ROOT
-from tests.analysis.test_anomalies import curve, read, row
+from tests.analysis.test_anomalies import SIZES, curve, read, row
 from tests.helpers.refusals import missing, refuses
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>\"'&<!--"
@@ -39,7 +39,7 @@ def figures_of(page: str) -> list[dict[str, Any]]:
 
 def drawn(page: str) -> list[dict[str, Any]]:
     """All points of the figures."""
-    specs = [figure["spec"] for figure in figures_of(page)]
+    specs = [figure["specs"][0] for figure in figures_of(page)]
     return [row for spec in specs for rows in spec["datasets"].values() for row in rows]
 
 
@@ -116,6 +116,79 @@ def test_impossible_number_is_no_failed_validation(tmp_path: Path) -> None:
     both = visible(report(read(tmp_path, [row(8, validation="Fail"), impossible])))
     assert "Numbers that failed validation: 1." in both
     assert "Impossible, or of processes that ran alone: 1." in both
+
+
+@pytest.fixture
+def families(tmp_path: Path) -> str:
+    """A page of a benchmark of one family and two of another, in two of which a rank is slow."""
+    rows = [
+        *curve(),
+        *curve(benchmark="latency", sync=None, latency_max_us=90.0),
+        *curve(benchmark="latency", sync=None, buffer="cupy"),
+        row(None, benchmark="barrier", latency_max_us=30.0),
+    ]
+    return report(read(tmp_path, rows, "# hosts: node1:4\n# processor: one, 2 logical cores\n"))
+
+
+def part_of(page: str, section: str) -> str:
+    """A section of a page."""
+    return page.partition(f'<section id="{section}">')[2].partition("</section>")[0]
+
+
+@pytest.mark.slow
+def test_shared_values_stand_once_above_tables(families: str, tmp_path: Path) -> None:
+    text = visible(part_of(families, "tables"))
+    assert text.count("4 ranks") == 1
+    assert text.count("results.csv") == 1
+    assert f"results.csv in {tmp_path}" in text
+    assert text.count("numpy") == len(SIZES) + 2, "its benchmark has two buffers, others have one"
+    assert "barrier 1 row; numpy" in text
+
+
+def test_tables_of_different_files_name_them_without_their_folder(tmp_path: Path) -> None:
+    for name in ("latency", "bw"):
+        (tmp_path / name).mkdir()
+        read(tmp_path / name, curve(benchmark=name, run=f"20261121T090000Z-{name}"))
+        (tmp_path / name / "results.csv").rename(tmp_path / f"{name}.csv")
+    results = load(tmp_path)
+    same = shared(results)
+    assert same["folder"] == f"2 files in {tmp_path}"
+    assert {one.above for one in sheets(results, said=same)} == {
+        "16 rows; latency.csv",
+        "16 rows; bw.csv",
+    }
+
+
+@pytest.mark.slow
+def test_tables_and_figures_stand_in_families(families: str) -> None:
+    tables = re.findall(r"<strong>(.*?)</strong>|<summary>(\w+) ", part_of(families, "tables"))
+    names = ["point-to-point", "latency", "collective", "allreduce", "barrier"]
+    assert ["".join(one) for one in tables] == names
+    groups = re.findall(r'<optgroup label="(.*?)">(.*?)</optgroup>', families)
+    chosen = {name: re.findall(r">(\w+)</option>", options) for name, options in groups}
+    assert chosen == {"point-to-point": ["latency"], "collective": ["allreduce", "barrier"]}
+
+
+@pytest.mark.slow
+def test_findings_link_to_rows_and_figures_and_advise(families: str) -> None:
+    found = part_of(families, "findings")
+    assert "Start at most one rank per core." in found
+    assert 'href="#what-ran-where">runs</a>' in found
+    titles = [figure["title"] for figure in figures_of(families)]
+    pattern = r"<td>(\w+)</td>.*?At (.*?) the.*?#(row-\d+)\".*?data-figure=\"(\d+)\""
+    benchmark, size, row_id, figure = re.search(pattern, found).groups()  # type: ignore[union-attr]
+    assert (benchmark, titles[int(figure)]) == ("latency", "latency")
+    (target,) = re.findall(f'<tr id="{row_id}">(.*?)</tr>', families)
+    assert visible(target).startswith(f"numpy {size} ")
+
+
+@pytest.mark.slow
+def test_finding_beyond_the_printed_rows_links_to_its_table(tmp_path: Path) -> None:
+    rows = [row(size, 2 + size / 1000) for size in range(1, MAX_ROWS + 1)]
+    last = row(1 << 20, 1050.0, latency_max_us=9e3)
+    page = report(read(tmp_path, [*rows, last]))
+    assert re.findall('href="#(row-[0-9]+)"', part_of(page, "findings")) == ["row-0"]
+    assert page.count('id="row-0"') == 1
 
 
 def test_metadata_is_said_once_and_differences_are_columns(tmp_path: Path) -> None:
@@ -218,7 +291,7 @@ NAMED = ("--name", "old", "--name", "new")
 @pytest.mark.parametrize(
     ("options", "names", "count", "words"),
     [
-        ((), ("after/results.csv", "before/results.csv"), 4, "best of 4"),
+        ((), ("after/results.csv", "before/results.csv"), 4, "best line is unclear"),
         (NAMED, ("old", "new"), 4, "old, buffer"),
     ],
     ids=["files", "names"],

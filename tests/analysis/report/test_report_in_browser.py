@@ -35,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *curve(ranks=2),
         *curve(ranks=4),
         *curve(binding="native"),
-        row(None, benchmark="barrier"),
+        row(None, benchmark="barrier", latency_max_us=30.0),
     ]
     path = folder / "report.html"
     path.write_text(report(read(folder, rows)), encoding="utf-8")
@@ -149,6 +149,32 @@ def test_page_fits_any_width(
     for found in shown.page.locator("details").all():
         found.evaluate("(one) => { one.open = true; }")
     assert shown.page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("width", [375, 1440])
+def test_figure_fits_its_box_with_text_that_can_be_read(
+    opened: Any, real: Path, width: int
+) -> None:
+    shown = opened(real, viewport={"width": width, "height": 812})
+    plot = shown.page.locator("#plot")
+    assert plot.evaluate("(box) => box.scrollWidth <= box.clientWidth")
+    image, box = (one.bounding_box() for one in (plot.locator("svg.marks"), plot))
+    assert image["x"] >= box["x"]
+    assert image["x"] + image["width"] <= box["x"] + box["width"]
+    assert plot.get_by_text("MPICH 5.0.2").first.bounding_box()["height"] >= 8
+
+
+def test_finding_leads_to_its_row_and_its_figure(opened: Any, made: Path) -> None:
+    shown = opened(made)
+    shown.page.locator("#findings summary").first.click()
+    finding = shown.page.locator("#findings tr", has_text="barrier")
+    finding.get_by_text("row", exact=True).click()
+    assert shown.page.locator("tr:target").is_visible()
+    table = shown.page.locator("details:has(> .scroll tr:target) > summary")
+    assert table.inner_text().startswith("barrier")
+    finding.get_by_text("figure", exact=True).click()
+    shown.page.wait_for_selector('#plot svg[aria-label^="barrier"]')
+    assert shown.page.locator("#figure option:checked").inner_text() == "barrier"
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@
   const byId = (name) => document.getElementById(name);
   const chooser = byId("figure");
   const theme = byId("theme");
+  const narrow = matchMedia("(max-width: 36rem)");
 
   const draw = async () => {
     const dark = (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
@@ -15,7 +16,7 @@
     const figure = data.figures[chooser?.value];
     if (figure) {
       // A specification has the colours of a light page.
-      const themed = JSON.stringify(figure.spec).replace(/#[0-9A-Fa-f]{6}/g, (color) => (dark && data.dark[color.toUpperCase()]) || color);
+      const themed = JSON.stringify(figure.specs[Number(narrow.matches)]).replace(/#[0-9A-Fa-f]{6}/g, (color) => (dark && data.dark[color.toUpperCase()]) || color);
       byId("words").textContent = figure.words;
       await vegaEmbed("#plot", JSON.parse(themed), {
         renderer: "svg",
@@ -34,6 +35,7 @@
 
   byId("search")?.addEventListener("input", ({ target }) => {
     for (const option of chooser.options) option.hidden = !option.text.toLowerCase().includes(target.value.toLowerCase());
+    for (const group of chooser.children) group.hidden = [...group.children].every((option) => option.hidden);
     const first = [...chooser.options].find((option) => !option.hidden);
     if (first && chooser.selectedOptions[0].hidden) {
       first.selected = true;
@@ -41,6 +43,10 @@
     }
   });
   chooser?.addEventListener("change", draw);
+  narrow.addEventListener("change", draw);
+  for (const link of document.querySelectorAll("[data-figure]")) {
+    link.addEventListener("click", () => draw((chooser.value = link.dataset.figure)));
+  }
 
   theme.hidden = false;
   theme.addEventListener("click", () => {
