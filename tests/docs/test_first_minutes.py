@@ -55,7 +55,7 @@ def clean() -> dict[str, str]:
 
 
 def test_readme_s_lines_run_one_after_the_other(checkout: Path) -> None:
-    assert len(LINES) == 3
+    assert len(LINES) == 4
     for line in LINES:
         script = "\n".join(["set -e", *LATER, line])
         done = run(["bash", "-c", script], clean(), checkout, timeout=900)
