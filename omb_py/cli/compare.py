@@ -59,7 +59,7 @@ USUAL_PRECISION, USUAL_SECONDS = 0.05, 300.0
 OF_NATIVE = ("bindings", "ranks", "precision", "max_time", "rounds")
 """Parameters of rounds with native OMB."""
 
-NOT_OF_LIBRARIES = ("where", "assume", "precision", "launcher", "timeout")
+NOT_OF_LIBRARIES = ("where", "assume", "names", "precision", "launcher", "timeout")
 """Parameters that a sweep over libraries has no use for."""
 
 NATIVE = "native"
@@ -251,9 +251,8 @@ def compare_libraries(values: dict[str, Any], judge: Judge) -> Compared:
 
     refuse_options(NOT_OF_LIBRARIES, "is not for --libraries: leave it out")
     tables = measured(values)
-    names = values["names"] or list(tables)
-    points = libraries.compared(dict(zip(names, tables.values(), strict=True)), judge)
-    allowed, base = values["fail_above"], names[0]
+    points = libraries.compared(tables, judge)
+    allowed, base = values["fail_above"], next(iter(tables))
     conclusion = None if allowed is None else summary.conclusion(points, allowed)
     return Compared(
         points,

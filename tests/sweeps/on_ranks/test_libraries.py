@@ -120,6 +120,7 @@ libraries = "{name}"
         (["--libraries", "--native", "osu"], "--native --libraries exclude"),
         (["--libraries", "--machine", "two.toml", "lattency"], "lattency latency"),
         (["--libraries", "--machine", "two.toml", "--where", "ranks=2"], "--where --libraries"),
+        (["--libraries", "--machine", "two.toml", "--name", "mine"], "--name --libraries"),
         (["a", "b", "--machine", "local"], "--machine --libraries"),
     ],
 )
