@@ -148,10 +148,10 @@ def sheet(points: pd.DataFrame, base: str) -> Sheet:
         of_base = next((row["base"] for row in own.values() if not pd.isna(row["base"])), None)
         text = "-" if of_base is None else value_text(of_base, first["unit"])
         others = (cell(own.get(name)) for name in names)
-        cells.append((named[first["pair"]], size, text, *others, best))
+        cells.append((named[first["pair"]], size, best, text, *others))
     ranks = sorted({int(one) for one in points["ranks"].dropna()})
     above = f"{', '.join(map(str, ranks))} ranks" if ranks else ""
-    heads = ("", "size", base, *names, "best")
+    heads = ("", "size", "best", base, *names)
     return Sheet("MPI libraries", heads, tuple(cells), (REMARK.format(base=base),), above=above)
 
 

@@ -68,15 +68,15 @@ def test_table_has_a_line_for_each_point_and_a_column_for_each_library() -> None
     rows = rows_of({"a": 1.0, "b": 0.5, "c": 1.0}, 4)
     rows = rows[~((rows["variant"] == "c") & (rows["benchmark"] == "bcast"))]
     made = sheet(compared(tables_of(rows), compare), "a")
-    assert made.columns == ("", "size", "a", "b", "c", "best")
+    assert made.columns == ("", "size", "best", "a", "b", "c")
     assert len(made.rows) == len(SIZES) * len(BENCHMARKS)
     by_place = {row[:2]: row for row in made.rows}
     line = by_place["latency", "8 B"]
-    assert line[3].endswith("faster")
-    assert line[3].count("to") == 1
-    assert line[5] == "b"
-    assert by_place["bcast", "8 B"][4] == "-"
-    assert by_place["bcast", "8 B"][5] == "b"
+    assert line[4].endswith("faster")
+    assert line[4].count("to") == 1
+    assert line[2] == "b"
+    assert by_place["bcast", "8 B"][5] == "-"
+    assert by_place["bcast", "8 B"][2] == "b"
 
 
 def test_rows_are_apart_by_labels_only_where_software_follows_them() -> None:
