@@ -34,7 +34,8 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sinfo", "srun", "sbatch", "qsub")
 DAEMONS = ("munged", "slurmctld", "slurmscriptd", "slurmd", "slurmstepd")
 SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 # The whole nodes go to one job, as on most machines that are measured. A job is killed at its
-# walltime within 30 s (Slurm looks that often), and has KillWait seconds between TERM and KILL.
+# walltime within 30 s (Slurm looks that often), and has KillWait seconds between TERM and KILL. A
+# busy machine takes more than the usual minute to end a step, after which Slurm drains the node.
 # pmi2 is how srun tells MPICH's ranks of each other.
 CONFIGURATION = """\
 ClusterName=test
@@ -60,6 +61,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 ReturnToService=2
 JobRequeue=0
 KillWait=10
+UnkillableStepTimeout=600
 OverTimeLimit=0
 MinJobAge=3600
 MpiDefault=pmi2
