@@ -6,12 +6,12 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from omb_py.core.errors import OmbError
+from omb_py.core.errors import OmbError, needing
 from omb_py.sweeps.libraries import Software, of_table, variables_after
 from omb_py.sweeps.machine import Library, Machine
 
@@ -68,26 +68,15 @@ class LibrariesHere:
     @property
     def lines(self) -> Iterator[str]:
         """The tables as TOML, each below what it is; faults are comments."""
+        with needing("sweep"):
+            import tomli_w
+
         for one in self.libraries:
             yield f"# {one.software.text}"
             yield f"# {one.source}: {one.file}"
-            yield f"[library.{key(one.name)}]"
-            for name, value in one.table.model_dump(exclude_defaults=True).items():
-                yield f"{name} = {quoted(value)}"
-            yield ""
+            table = one.table.model_dump(mode="json", exclude_defaults=True)
+            yield tomli_w.dumps({"library": {one.name: table}})
         yield from (f"# not among them: {fault}" for fault in self.faults)
-
-
-def key(name: str) -> str:
-    """Return a name as a key of TOML."""
-    return name if re.fullmatch(r"[\w-]+", name) else f'"{name}"'
-
-
-def quoted(value: str | Sequence[str]) -> str:
-    """Return a text or a list of texts in TOML."""
-    if not isinstance(value, str):
-        return f"[{', '.join(map(quoted, value))}]"
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def find_libraries(machine: Machine, folders: Iterable[Path] = ()) -> LibrariesHere:
