@@ -18,12 +18,11 @@
 #                        thousands of times; MUTANTS='omb_py.measure.statistics*' for some of them
 # make speed             what the suite adds to mpi4py and to C (needs a C compiler)
 # make abi-cost          what the MPI standard's ABI costs: the table and the figure of docs/overhead.md
-# make overhead          the tables and the figure of docs/overhead.md
 # make gpu-check         on a machine with a GPU: check and measure everything on a device
 # make support           try every benchmark on both MPIs, into docs/support.csv; with BENCHMARK="NAME…"
 #                        some of them
-# make families          measure every benchmark on both MPIs, into results/
-# make applications      every application on 1 to 8 ranks of both MPIs, into results/
+# make results           measure the files of results/ anew and draw the figures of docs/, on a quiet
+#                        machine; of some parts PARTS="overhead families"; OMB=DIR has native OMB
 # make observing         what omb-py profile costs
 # make start-up          what starting costs: modules, files and seconds
 # make site              the documentation as a site, in site/: open site/index.html, or serve it with
@@ -61,7 +60,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Else every rank of a test would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run check test test-mpich test-openmpi test-units test-lowest test-long test-rest test-all test-abi chaos lint coverage mutation speed abi-cost overhead gpu-check support families applications observing start-up site docs docs-outputs jobs dist lock clean
+.PHONY: help run check test test-mpich test-openmpi test-units test-lowest test-long test-rest test-all test-abi chaos lint coverage mutation speed abi-cost results gpu-check support observing start-up site docs docs-outputs jobs dist lock clean
 .SECONDARY:
 
 help:
@@ -188,13 +187,8 @@ abi-cost: .venv-own/.tested-with .venv-abi/.installed
 		.venv-own/bin/python -m perf.abi .venv-own/bin/python .venv-abi/bin/python \
 		--launches 30 --rounds 20 --output results/abi.csv --figure docs/figures/abi.svg
 
-overhead: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
-	cd results && ../$(call venv,mpich)/bin/mpiexec -n 2 ../$(call venv,mpich)/bin/omb-py \
-		overhead latency -m 1:4194304 --bindings all --output overhead-mpich.csv --force
-	cd results && ../$(call venv,openmpi)/bin/mpiexec -n 2 ../$(call venv,openmpi)/bin/omb-py \
-		overhead latency -m 1:4194304 --bindings all --output overhead-openmpi.csv --force
-	$(call venv,mpich)/bin/omb-py plot results/overhead-openmpi.csv results/overhead-mpich.csv \
-		--kind overhead --force -o docs/overhead.svg
+results: $(WITH_BOTH)
+	$(call venv,mpich)/bin/python -m perf.results $(PARTS) $(if $(OMB),--omb $(OMB))
 
 # Into results/gpu; GPU_CHECK takes its options, as in GPU_CHECK="--parts overhead --buffers cupy"
 gpu-check: $(VENV)/.installed .intel-mpi/.unpacked
@@ -204,16 +198,6 @@ gpu-check: $(VENV)/.installed .intel-mpi/.unpacked
 support: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
 	$(call venv,mpich)/bin/python -m perf.families check $(BENCHMARK)
 	$(call venv,openmpi)/bin/python -m perf.families check $(BENCHMARK)
-
-families: $(call venv,mpich)/.installed $(call venv,openmpi)/.installed
-	$(call venv,mpich)/bin/python -m perf.families measure
-	$(call venv,openmpi)/bin/python -m perf.families measure
-	$(call venv,mpich)/bin/python -m perf.families table
-
-applications: $(call venv,mpich)/.tested-with $(call venv,openmpi)/.tested-with
-	$(call venv,mpich)/bin/python -m perf.applications
-	$(call venv,openmpi)/bin/python -m perf.applications
-	$(call venv,mpich)/bin/omb-py show --speedup results/applications-mpich.csv results/applications-openmpi.csv
 
 observing: $(VENV)/.installed
 	$(VENV)/bin/python -m perf.profile_overhead

@@ -143,7 +143,7 @@ def side_by_side(
 def compare(
     comparisons: dict[str, tuple[str, str]], launches: int, rounds: int
 ) -> dict[str, dict[str, list[Pair]]]:
-    """The pairs of jobs of every comparison, by turns; by comparison, then by what was measured."""
+    """The pairs of jobs of every comparison, alternately; by comparison, then by measurement."""
     found: dict[str, dict[str, list[Pair]]] = {
         comparison: {name: [] for name in NAMES} for comparison in comparisons
     }

@@ -1,4 +1,4 @@
-"""Intel's C benchmarks and ours by turns, on Intel MPI: results/imb.txt, results/beside-imb.csv.
+"""Intel's C benchmarks and ours alternately, on Intel MPI: results/imb.txt, results/beside-imb.csv.
 
 Usage: python -m perf.beside_imb [ROUNDS]     (needs `make .intel-mpi/.unpacked`, x86-64)
 

@@ -1,4 +1,4 @@
-"""Binding native beside the same loops in C: one job, one process, by turns.
+"""Binding native beside the same loops in C: one job, one process, alternately.
 
 Usage: python -m perf.c_loops [ROUNDS]   (compiles perf/reference.c with the MPI's own mpicc -O2)
 

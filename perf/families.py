@@ -2,8 +2,6 @@
 
 Usage: python -m perf.families check [NAME]…    adds to docs/support.csv what passes -c
        python -m perf.families measure     8 B and 1 MiB, native and buffer, to results/
-       python -m perf.families recorded    what results/native-omb.txt has, three times, to results/
-       python -m perf.families table       those files as one table
 
 Two ranks, but three for neighbourhoods and four for congestion (as two nodes) and failures.
 """
@@ -12,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -21,17 +18,11 @@ from pathlib import Path
 
 from omb_py.benchmarks import Benchmark, all_benchmarks
 from omb_py.core.mpi import THROTTLE
-from perf.jobs import BIN, ENVIRONMENT, OMB_PY, OVERSUBSCRIBED, parsed
+from perf.jobs import BIN, ENVIRONMENT, OMB_PY, OVERSUBSCRIBED
 
 ROOT = Path(__file__).parent.parent
 SUPPORT = ROOT / "docs" / "support.csv"
 COLUMNS = ("benchmark", "mpi", "binding", "outcome")
-PROCESSES = {"latency_mp": "2:2"}
-"""Native OMB's default of -t, which is not ours."""
-
-CROWDED = "latency_mt"
-"""Has more threads by default than this machine has cores, and takes minutes."""
-
 BINDINGS = ("buffer", "native", "pickle")
 SECONDS = 120
 FEW_CORES = THROTTLE | OVERSUBSCRIBED
@@ -129,62 +120,18 @@ def check(names: Sequence[str] = ()) -> None:
 
 
 def measure() -> None:
-    """Measure every benchmark through native and buffer."""
+    """Measure every benchmark through native and buffer; sizes only where it has several."""
     os.chdir(ROOT / "results")
     name = mpi_library().split()[0].lower()
     output = f"families-{'mpich' if name == 'mpich' else 'openmpi'}.csv"
     Path(output).unlink(missing_ok=True)
     for benchmark in all_benchmarks():
-        measured(benchmark, output, "--sizes", "8,1M")
-
-
-def recorded() -> None:
-    """Measure what is recorded of native OMB, with its types and processes."""
-    os.chdir(ROOT / "results")
-    output = "beside-native-omb.csv"
-    Path(output).unlink(missing_ok=True)
-    programs = set(re.findall(r"osu_(\w+)", Path("native-omb.txt").read_text())) - {CROWDED}
-    for _ in range(3):
-        for benchmark in all_benchmarks():
-            if benchmark.name in programs and benchmark.planned:
-                arguments = ["--sizes", "1,2,4,8"]
-                arguments += ["-T", "mpi_char"] if benchmark.reduces else []
-                processes = PROCESSES.get(benchmark.name)
-                arguments += ["-t", processes] if processes else []
-                measured(benchmark, output, *arguments)
-
-
-def measured(benchmark: Benchmark, output: str, *arguments: str) -> None:
-    """Measure a benchmark through native and buffer; sizes only where it has several."""
-    for binding in ("native", "buffer") if benchmark.planned else ("",):
-        words = ["--output", output, "-q", *(["--binding", binding] if binding else [])]
-        if benchmark.sized and not benchmark.elements:
-            words += arguments
-        code, _, said = run(benchmark, *words)
-        print(benchmark.name, binding, said if code else "", flush=True)
-
-
-def table() -> None:
-    """Print the result files as one Markdown table, medians in microseconds."""
-    found: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
-    files = {"MPICH": "families-mpich.csv", "Open MPI": "families-openmpi.csv"}
-    for library, name in files.items():
-        for row in parsed((ROOT / "results" / name).read_text().splitlines()):
-            if row["part"] == "topology creation":
-                continue
-            what = row["benchmark"] + (f" ({row['part']})" if row["part"] else "")
-            cells = found.setdefault((what, row["bytes"]), {})
-            if row["bandwidth_MBps"]:
-                value = f"{float(row['bandwidth_MBps']):.1f} MB/s"
-            else:
-                value = f"{float(row['sample_p50_us'] or row['latency_us']):.2f}"
-            cells[library, row["binding"]] = value
-    columns = [(library, binding) for library in files for binding in ("native", "buffer")]
-    print("| benchmark | bytes | " + " | ".join(" ".join(column) for column in columns) + " |")
-    print("|---|---|" + "---|" * len(columns))
-    for (what, size), cells in found.items():
-        values = [cells.get(column, cells.get((column[0], ""), "-")) for column in columns]
-        print(f"| `{what}` | {size or '-'} | " + " | ".join(values) + " |")
+        for binding in ("native", "buffer") if benchmark.planned else ("",):
+            words = ["--output", output, "-q", *(["--binding", binding] if binding else [])]
+            if benchmark.sized and not benchmark.elements:
+                words += ["--sizes", "8,1M"]
+            code, _, said = run(benchmark, *words)
+            print(benchmark.name, binding, said if code else "", flush=True)
 
 
 if __name__ == "__main__":
@@ -192,4 +139,4 @@ if __name__ == "__main__":
     if command == "check":
         check(names)
     else:
-        {"measure": measure, "recorded": recorded, "table": table}[command]()
+        measure()

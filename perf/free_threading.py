@@ -2,7 +2,7 @@
 
     python -m perf.free_threading VENV VENV... [--rounds 7] [--output FILE.csv]
 
-omb-py is installed in each VENV. Every line of LINES runs in each of them by turns, ROUNDS times;
+omb-py is installed in each VENV. Every line of LINES runs in each of them alternately ROUNDS times;
 the order turns round with every round. A row of the output has the median of the rounds, the lowest
 and the highest.
 """
@@ -91,7 +91,7 @@ def name_of(venv: Path) -> str:
 
 
 def main() -> None:
-    """Measure by turns, and write medians of all rounds."""
+    """Measure alternately, and write medians of all rounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("venvs", nargs="+", type=Path)
     parser.add_argument("--rounds", type=int, default=7)

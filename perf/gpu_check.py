@@ -8,9 +8,9 @@ GPU. Parts, each a file or more in the folder:
 
     machine   machine.txt: the GPU, the driver, what works here
     lookup    lookup.csv: what finding an array's address costs on the processor
-    overhead  overhead-*.csv: bindings by turns, natural and prebound, against native
+    overhead  overhead-*.csv: bindings alternately, natural and prebound, against native
     rows      rows-*.csv: latency, bandwidth and allreduce; device, host, managed and staged
-    native    native.csv: beside Intel's IMB-MPI1-GPU, by turns
+    native    native.csv: beside Intel's IMB-MPI1-GPU, alternately
     nccl      nccl.csv: NCCL beside MPI
     validate  validate.csv: every benchmark on every buffer through every form, data checked
 
@@ -188,7 +188,7 @@ def rows(check: Check, buffers: list[str]) -> None:
 
 
 def native(check: Check, buffers: list[str]) -> None:
-    """Intel's C benchmarks beside ours, by turns, medians over the rounds."""
+    """Intel's C benchmarks beside ours, alternately, medians over the rounds."""
     intel = next((item for item in check.launchers if item.name == "Intel MPI"), None)
     if intel is None:
         print("no Intel MPI here: IMB-MPI1-GPU is not measured", flush=True)

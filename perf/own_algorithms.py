@@ -1,4 +1,4 @@
-"""Own algorithms against the library's call, by turns in one job for each number of ranks.
+"""Own algorithms against the library's call, alternately in one job for each number of ranks.
 
 Usage: python -m perf.own_algorithms [ROUNDS] [BINDING] [RANKS,…]
 

@@ -39,7 +39,7 @@ def iterating(row: dict[str, str]) -> float:
 
 
 def main() -> None:
-    """Both ways by turns, and a table."""
+    """Both ways alternately, and a table."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     runs: dict[str, list[tuple[float, list[dict[str, str]]]]] = {name: [] for name in WAYS}
     for _ in range(rounds):

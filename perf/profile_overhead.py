@@ -1,4 +1,4 @@
-"""What observing costs: the same ping-pong with and without, by turns.
+"""What observing costs: the same ping-pong with and without, alternately.
 
     python -m perf.profile_overhead [--ranks 2] [--launches 6] [--bytes 1]
 
@@ -111,7 +111,7 @@ def main() -> None:
             for name, options in OBSERVED.items():
                 one = launch(options, asked.ranks, asked.bytes, asked.iterations, folder)
                 found[name].append(one)
-    print(f"{asked.bytes} bytes, {asked.ranks} ranks, {asked.launches} launches by turns; us")
+    print(f"{asked.bytes} bytes, {asked.ranks} ranks, {asked.launches} launches alternately; us")
     first = found[next(iter(OBSERVED))]
     for kind in first[0]:
         base = median(one[kind] for one in first)

@@ -131,7 +131,7 @@ def main() -> None:
 
 
 def report(rounds: int) -> None:
-    """Measure by turns in this folder, and print the table."""
+    """Measure alternately in this folder, and print the table."""
     Path(PROGRAM).write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
     for command, _ in COMMANDS.values():
         seconds(command)

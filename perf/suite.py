@@ -1,7 +1,7 @@
 """What one launch of several benchmarks saves, and whether it changes their numbers.
 
 python -m perf.suite numbers [ROUNDS]    each benchmark in a launch of its own and at a random
-                                         place among the others, by turns
+                                         place among the others, alternately
 python -m perf.suite seconds [RANKS]     17 collectives in one launch, in 17, and 15 of C
 python -m perf.suite slow RANKS          one launch and some, where each open takes 1 ms more
                                              and MPI_Init 5 s
@@ -100,7 +100,7 @@ def seconds(ranks: int, rounds: int = 3) -> None:
         for _ in range(rounds):
             for name, contender in contenders.items():
                 times[name].append(contender())
-    print(f"{ranks} ranks, sizes 8 B to 1 KiB, {rounds} rounds by turns: seconds, median")
+    print(f"{ranks} ranks, sizes 8 B to 1 KiB, {rounds} rounds alternately: seconds, median")
     for name, found in times.items():
         print(f"{name:<30}{median(found):8.2f}")
 

@@ -1,4 +1,4 @@
-"""What thread level costs: jobs at single and at multiple, by turns, since a job has only one.
+"""What thread level costs: jobs at single and at multiple, alternately, since a job has only one.
 
 Usage: python -m perf.thread_level [ROUNDS]   (8-byte latency on two ranks)
 """
@@ -23,13 +23,13 @@ def run(level: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Both levels by turns, and the median of the differences."""
+    """Both levels alternately, and the median of the differences."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     runs: dict[str, list[dict[str, float]]] = {level: [] for level in LEVELS}
     for _ in range(rounds):
         for level in LEVELS:
             runs[level].append(run(level))
-    print(f"8-byte latency, {rounds} jobs at each level by turns, us")
+    print(f"8-byte latency, {rounds} jobs at each level alternately, us")
     for binding in BINDINGS:
         single, multiple = ([found[binding] for found in runs[level]] for level in LEVELS)
         added, low, high = with_interval([b - a for a, b in zip(single, multiple, strict=True)])

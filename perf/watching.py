@@ -1,4 +1,4 @@
-"""Whether a run is slower while it is watched: one job, with and without a watcher by turns.
+"""Whether a run is slower while it is watched: one job, with and without a watcher alternately.
 
 Usage: python -m perf.watching [TURNS] [SECONDS]
 
@@ -65,7 +65,7 @@ def main() -> None:
         told = (line.split() for line in (folder / "out").read_text().splitlines())
         blocks = [(float(words[1]), float(words[2])) for words in told if words[0] == "BLOCK"]
     cores = len(os.sched_getaffinity(0))
-    print(f"1-byte latency under profile, {turns} times {seconds:g} s by turns, ")
+    print(f"1-byte latency under profile, {turns} times {seconds:g} s alternately, ")
     print(f"{cores} cores; us one way, medians of the turns")
     sent = [
         [[t for at, t in blocks if begin < at < end] for begin, end in pair] for pair in stretches

@@ -1,4 +1,4 @@
-"""Windows of messages from Python: the obvious loop, omb-py's forms of it, and C, by turns.
+"""Windows of messages from Python: the obvious loop, omb-py's forms of it, and C, alternately.
 
 Usage: python -m perf.windows [ROUNDS]   (compiles perf/reference.c with the MPI's own mpicc -O2)
 

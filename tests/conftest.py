@@ -29,7 +29,7 @@ from tests.helpers.pace import is_over
 
 pytest_plugins = [
     *("tests.layers", "tests.helpers.properties"),
-    # no conftest.py of those folders: pytest loses one between files of two folders by turns
+    # no conftest.py of those folders: pytest loses one between files of two folders alternately
     *("tests.mpi.fixtures", "tests.hosts.fixtures", "tests.schedulers.fixtures"),
     "tests.tracing.fixtures",
 ]

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import omb_py
-from tests import ROOT
+from tests import RESULTS
 
-FILE = ROOT / "results" / "families-mpich.csv"
+FILE = RESULTS / "families-mpich.csv"
 
 
 def test_nothing_is_imported_for_the_interface_until_it_is_used() -> None:

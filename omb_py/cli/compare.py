@@ -1,4 +1,4 @@
-"""``omb-py compare``: results against results, omb-py by turns with native OMB, MPI libraries."""
+"""``omb-py compare``: results against results, native OMB or other MPI libraries alternately."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def compare_with_native(values: dict[str, Any], judge: Judge) -> Compared:
 
 
 def compare_libraries(values: dict[str, Any], judge: Judge) -> Compared:
-    """Compare MPI libraries, measured by turns."""
+    """Compare MPI libraries, measured alternately."""
     from omb_py.analysis import libraries
     from omb_py.analysis.compare import summary
     from omb_py.cli.compare_libraries import measured

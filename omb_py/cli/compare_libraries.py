@@ -1,4 +1,4 @@
-"""``omb-py compare --libraries``: the MPI libraries of a machine by turns, from nothing to a table.
+"""``omb-py compare --libraries``: a machine's MPI libraries alternately, from nothing to a table.
 
 It is a sweep over the machine's libraries: rows, folders and resuming are those of `omb-py sweep`.
 """
@@ -22,7 +22,7 @@ from omb_py.options.types import SIZE_LIST
 if TYPE_CHECKING:
     import pandas as pd
 
-    from omb_py.sweeps.config import Experiment, Sweep
+    from omb_py.sweeps.config import Sweep
     from omb_py.sweeps.machine import Machine
     from omb_py.sweeps.sweep_job import SweepJob
 
@@ -38,7 +38,7 @@ library_options = options(
         is_flag=False,
         flag_value=EVERY,
         metavar="[=NAME,…]",
-        help="Measure MPI libraries by turns: those of the machine's tables [library.NAME], or "
+        help="Measure MPI libraries alternately: those of the machine's tables [library.NAME], or "
         "those that are here (omb-py info --libraries). BENCHMARK… replaces those of the sweep.",
     ),
     click.option(
@@ -53,7 +53,7 @@ library_options = options(
     ),
     click.option("--sizes", type=SIZE_LIST, help="With --libraries: message sizes in bytes."),
 )
-"""The options of libraries by turns."""
+"""The options of a comparison of libraries."""
 
 OF_LIBRARIES = ("machine", "sweep", "sizes")
 
@@ -136,6 +136,8 @@ def with_libraries(machine: Machine) -> Machine:
 
 def adapted(sweep: Sweep, machine: Machine, values: Mapping[str, Any]) -> Sweep:
     """Return a sweep over libraries with the options' choices; raises `UsageError`."""
+    from omb_py.sweeps.toml import valid
+
     names = values["libraries"].split(",")
     libraries = tuple(name.strip() for name in names if name.strip())
     if libraries == (EVERY,):
@@ -153,24 +155,11 @@ def adapted(sweep: Sweep, machine: Machine, values: Mapping[str, Any]) -> Sweep:
         changed["bindings"] = tuple(values["bindings"].split(","))
     # benchmarks that are named would be the same in all experiments
     chosen = sweep.experiments[:1] if values["arguments"] else sweep.experiments
+    changed["libraries"] = libraries
     experiments = tuple(
-        changed_experiment(one, {**changed, "libraries": libraries}) for one in chosen
+        valid(type(one), {**one.model_dump(exclude_unset=True), **changed}) for one in chosen
     )
     of_sweep: dict[str, Any] = {"experiments": experiments}
     if values["rounds"] is not None:
         of_sweep["launches"] = values["rounds"]
     return sweep.model_copy(update=of_sweep)
-
-
-def changed_experiment(experiment: Experiment, changed: Mapping[str, Any]) -> Experiment:
-    """Return an experiment with other keys; raise `UsageError` for a value that cannot be."""
-    from pydantic import ValidationError
-
-    from omb_py.sweeps.toml import reason
-
-    try:
-        return type(experiment).model_validate(
-            {**experiment.model_dump(exclude_unset=True), **changed}
-        )
-    except ValidationError as error:
-        raise UsageError(reason(error.errors(include_url=False)[0])) from error

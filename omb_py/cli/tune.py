@@ -153,12 +153,10 @@ def experiments_of(functions: Sequence[str], values: dict[str, Any]) -> tuple[Ex
 
     Raises `UsageError` if neither or both name functions.
     """
-    from pydantic import ValidationError
-
     from omb_py.sweeps import catalog
     from omb_py.sweeps.config import Experiment, Sweep
     from omb_py.sweeps.points import select_benchmarks
-    from omb_py.sweeps.toml import read, reason
+    from omb_py.sweeps.toml import read, valid
 
     shared = {
         "buffers": (values["buffer"],),
@@ -178,22 +176,15 @@ def experiments_of(functions: Sequence[str], values: dict[str, Any]) -> tuple[Ex
         raise UsageError("name a collective to tune, as in omb-py tune allreduce --ranks 4")
     try:
         ranks = [int(word) for word in listed(values["ranks"])]
-        return (
-            Experiment.model_validate(
-                {
-                    "benchmarks": [name.replace("-", "_") for name in dict.fromkeys(functions)],
-                    "ranks": ranks,
-                    "nodes": [values["nodes"]],
-                    "sizes": values["sizes"],
-                    **shared,
-                }
-            ),
-        )
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        raise UsageError(f"{fault['loc'][0] if fault['loc'] else ''}: {reason(fault)}") from error
     except ValueError as error:
         raise UsageError(f"--ranks {values['ranks']}: write numbers, as in 4,8") from error
+    asked = {
+        "benchmarks": [name.replace("-", "_") for name in dict.fromkeys(functions)],
+        "ranks": ranks,
+        "nodes": [values["nodes"]],
+        "sizes": values["sizes"],
+    }
+    return (valid(Experiment, asked | shared),)
 
 
 def tuned(tuning: Tuning, values: dict[str, Any], deadline: float | None) -> int:

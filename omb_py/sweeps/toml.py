@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -97,6 +97,16 @@ def describe(fault: Any, lines: dict[Key, int], model: type[BaseModel]) -> str:
     if fault["type"] in ("literal_error", "enum"):
         return f"{line}{key} must be {context['expected']}"
     return f"{line}{key}: {reason(fault)}"
+
+
+def valid(model: type[Model], values: Mapping[str, Any]) -> Model:
+    """Return a model of values from the command line; raise `UsageError` with key and reason."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = f"{fault['loc'][0]}: " if fault["loc"] else ""
+        raise UsageError(f"{place}{reason(fault)}") from error
 
 
 def reason(fault: Any) -> str:

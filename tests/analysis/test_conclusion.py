@@ -15,7 +15,7 @@ from omb_py.analysis.points import cells
 from omb_py.analysis.table import load, of_rows
 from omb_py.analysis.values import TAIL
 from omb_py.results.columns import IDENTITY
-from tests import ROOT
+from tests import RESULTS
 
 SLOW = Failure("latency, 8 B: 2.0 µs, allowed is 1.0 µs")
 
@@ -74,9 +74,6 @@ def test_reasons_beyond_twenty_are_counted() -> None:
 
 def test_document_has_the_same_keys_with_and_without_a_limit() -> None:
     assert facts(None, ["all"]).keys() == facts(concluded(1), ["all"]).keys()
-
-
-RESULTS = ROOT / "results"
 
 
 def table(*rows: dict[str, Any]) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.libraries import beside, by_library, compared, sentences, sheet
 from omb_py.analysis.report.page import report
 from omb_py.analysis.table import load
-from tests import ROOT
+from tests import RESULTS
 
 SIZES = (8, 4096, 262144)
 BENCHMARKS = ("latency", "allreduce", "bcast", "alltoall", "put_latency")
@@ -28,7 +28,7 @@ def rows_of(times: dict[str, float], seed: int, noise: float = 0.03) -> pd.DataF
         names = {"benchmark": benchmark, "file": name, "variant": name}
         found.append({"run": f"{name} {launch} {benchmark}", **names, **numbers})
     changed = pd.DataFrame(found)
-    known = load([str(ROOT / "results/families-mpich.csv")]).rows
+    known = load([str(RESULTS / "families-mpich.csv")]).rows
     first = known.index[known["benchmark"] == "latency"][0]
     rows = known.loc[[first] * len(changed)].reset_index(drop=True)
     rows = rows.assign(**{column: changed[column] for column in changed})

@@ -20,10 +20,9 @@ from omb_py.cli.analysis_options import read
 from omb_py.cli.plot import command as plot
 from omb_py.core.errors import UsageError
 from omb_py.results.columns import IDENTITY
-from tests import ROOT
+from tests import RESULTS
 from tests.helpers.refusals import missing, refuses
 
-RESULTS = ROOT / "results"
 SIZES = (64, 128, 256, 512, 1024, 2048)
 
 

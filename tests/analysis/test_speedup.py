@@ -17,7 +17,7 @@ from omb_py.analysis.table import load as load_benchmarks
 from omb_py.apps import divides_work
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.application import ApplicationRow
-from tests import ROOT
+from tests import RESULTS
 from tests.analysis.application_tables import row, write
 from tests.conftest import Run
 from tests.helpers.damage import damaged
@@ -25,7 +25,7 @@ from tests.helpers.properties import examples
 from tests.helpers.refusals import refuses
 
 Speedups: TypeAlias = Callable[..., pd.DataFrame]
-RESULTS = ROOT / "results" / "two-core-vm.csv"
+REFERENCE = RESULTS / "two-core-vm.csv"
 ROWS = [row(1, 1.0), row(2, 1.8, 0.1), row(4, 3.25, 0.1)]
 
 
@@ -134,7 +134,7 @@ def test_rows_of_ranks_and_parts_are_passed_over(tmp_path: Path) -> None:
 def test_a_folder_may_hold_other_tables_and_logs(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "below.csv").write_bytes(content)
     (tmp_path / "job.log").write_bytes(b"starting\n" + content + b"done\n")
-    (tmp_path / "benchmarks.csv").write_bytes(RESULTS.read_bytes())
+    (tmp_path / "benchmarks.csv").write_bytes(REFERENCE.read_bytes())
     runs, problems = speedup.load(tmp_path)
     assert len(runs) == 3
     assert [problem.text for problem in problems] == [
@@ -145,19 +145,19 @@ def test_a_folder_may_hold_other_tables_and_logs(tmp_path: Path, content: bytes)
 
 def test_who_reads_benchmarks_says_where_applications_are_shown(tmp_path: Path) -> None:
     table = write(tmp_path / "table.csv", *ROWS)
-    for named in (table, [RESULTS, table]):
+    for named in (table, [REFERENCE, table]):
         with refuses(OmbError, "omb-py show --speedup shows them"):
             load_benchmarks(named)
-    (tmp_path / "benchmarks.csv").write_bytes(RESULTS.read_bytes())
+    (tmp_path / "benchmarks.csv").write_bytes(REFERENCE.read_bytes())
     results = load_benchmarks(tmp_path)
-    assert len(results.rows) == len(load_benchmarks(RESULTS).rows)
+    assert len(results.rows) == len(load_benchmarks(REFERENCE).rows)
     (problem,) = results.problems
     assert "omb-py show --speedup shows them" in str(problem)
 
 
 @pytest.mark.parametrize("name", ["missing.csv", "benchmarks.csv", "."])
 def test_where_there_is_nothing_one_sentence_says_so(tmp_path: Path, name: str) -> None:
-    (tmp_path / "benchmarks.csv").write_bytes(RESULTS.read_bytes())
+    (tmp_path / "benchmarks.csv").write_bytes(REFERENCE.read_bytes())
     with pytest.raises(OmbError, match=r"cannot read|omb-py APPLICATION --output FILE\.csv"):
         speedup.load(tmp_path / name)
 

@@ -24,11 +24,10 @@ from omb_py.analysis.values import measured, value_column
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results import readers
 from omb_py.results.columns import KINDS, LOADED, SOFTWARE, OverheadRow, Row
-from tests import ROOT
+from tests import RESULTS, ROOT
 from tests.helpers.properties import examples
 from tests.helpers.refusals import assert_names, refuses
 
-RESULTS = ROOT / "results"
 NATIVE = ROOT / "tests" / "data" / "omb"
 WHOLE = {name for name in Row.columns if KINDS[name] == "int"}
 REFERENCE = RESULTS / "families-mpich.csv"

@@ -79,7 +79,7 @@ class Fault:
 
 
 def draw(seed: int) -> Fault:
-    """The fault of a seed; consecutive seeds take kinds by turns, all else is random."""
+    """The fault of a seed; consecutive seeds take kinds alternately, all else is random."""
     drawn = random.Random(seed)
     kind = list(Kind)[seed % len(Kind)]
     program = drawn.choice(PROGRAMS.get(kind, (*LAUNCHED, *SWEEPS)))

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from omb_py.analysis.references_check import COLUMNS
-from tests import ROOT
+from tests import RESULTS
 from tests.conftest import Run, succeeded
 from tests.helpers.refusals import missing
 
@@ -21,7 +21,7 @@ Alps = Callable[[float], str]
 
 HOSTS = ("--assume", "hosts=2")
 OF_LATENCY = (*HOSTS, "--where", "benchmark=latency", "--where", "placement=D")
-RESULTS = str(ROOT / "results" / "families-mpich.csv")
+REFERENCE = str(RESULTS / "families-mpich.csv")
 
 TEXT = """
 # OSU MPI-CUDA Latency Test v7.5
@@ -59,7 +59,7 @@ def alps(tmp_path: Path) -> Alps:
 def copies(folder: Path, factors: tuple[float, ...]) -> str:
     """Runs of the reference results in a folder, each with its times multiplied."""
     folder.mkdir()
-    lines = Path(RESULTS).read_text().splitlines(keepends=True)
+    lines = Path(REFERENCE).read_text().splitlines(keepends=True)
     start = next(i for i, line in enumerate(lines) if line.startswith("run,"))
     frame = pd.read_csv(io.StringIO("".join(lines[start:])), dtype={"root": str})
     frame = frame[frame["benchmark"].isin(["latency", "bw", "barrier", "allreduce"])]
@@ -128,7 +128,7 @@ def test_file_without_limits_is_judged_with_the_default_and_says_so(
 
 
 def test_machine_on_one_host_is_not_compared_with_figures_between_two(in_process: Run) -> None:
-    table = str(ROOT / "results" / "two-core-vm.csv")
+    table = str(RESULTS / "two-core-vm.csv")
     words = ("check", table, "--where", "mpi=MPICH 5.0.2", "--expected", "fugaku")
     for tolerance in ((), ("--tolerance", "99%")):
         done = in_process(*words, *tolerance)
@@ -152,7 +152,7 @@ def test_limits_of_alps_are_those_of_cscs(
 
 
 def test_results_without_a_reference_exit_with_7(in_process: Run) -> None:
-    done = in_process("check", RESULTS, "--expected", "coreweave-gb200")
+    done = in_process("check", REFERENCE, "--expected", "coreweave-gb200")
     assert done.code == 7
     assert not missing("3 references CANNOT TELL: there is no value to judge", done.out)
 
@@ -268,11 +268,13 @@ def test_confirmation_needs_no_launcher_around_it(in_process: Run, alps: Alps) -
 def test_report_chooses_one_of_several_systems(in_process: Run, tmp_path: Path) -> None:
     limits = {"latency": [9.0, None, 0.1, "us"]}
     (tmp_path / "site.json").write_text(json.dumps({"a:cpu": limits, "a:gpu": limits}))
-    words = ("report", RESULTS, "--expected", "site.json", "-o", "page.html")
+    lines = Path(REFERENCE).read_text().splitlines(keepends=True)
+    (tmp_path / "latency.csv").write_text("".join(lines[:18]))
+    words = ("report", "latency.csv", "--expected", "site.json", "-o", "page.html")
     assert not missing("choose with --system a:cpu", in_process(*words).err)
     assert in_process(*words, "--system", "a:gpu").code == 0
     assert "as expected from a:gpu" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    done = in_process("report", RESULTS, "--system", "a:gpu")
+    done = in_process("report", "latency.csv", "--system", "a:gpu")
     assert (done.code, done.out) == (2, "")
     assert not missing("--system --expected", done.err)
 

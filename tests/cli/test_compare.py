@@ -14,12 +14,11 @@ from omb_py.analysis.compare.side_by_side import COLUMNS, compare
 from omb_py.analysis.table import load
 from omb_py.benchmarks import find_benchmark
 from omb_py.cli.compare import with_plain_sizes
-from tests import ROOT
+from tests import RESULTS
 from tests.conftest import Run, succeeded
 from tests.helpers.refusals import assert_names, assert_refused, missing
 from tests.helpers.tables import comparison_text
 
-RESULTS = ROOT / "results"
 MPICH, OPEN_MPI = RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"
 LATENCY = ("--where", "benchmark=latency", "--where", "binding=native")
 SPREAD = ("--launch-spread", "3%")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from omb_py.cli.programs import command as programs
-from tests import ROOT
+from tests import RESULTS
 from tests.conftest import BIN, run
 from tests.helpers.examples import examples
 
@@ -63,12 +63,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory, mpi: str) -> Path:
     made = tmp_path_factory.mktemp("examples")
     (made / "results").mkdir()
     for name in ("results/a.csv", "before.csv", "after.csv"):
-        shutil.copyfile(ROOT / "results" / "two-core-vm.csv", made / name)
-    shutil.copyfile(ROOT / "results" / "applications-mpich.csv", made / "applications.csv")
+        shutil.copyfile(RESULTS / "two-core-vm.csv", made / name)
+    shutil.copyfile(RESULTS / "applications-mpich.csv", made / "applications.csv")
     (made / "train.py").write_text(TRAIN)
     (made / "site.csv").write_text("benchmark,bytes,value,unit\nlatency,8,2,us\n")
     (made / "launches").mkdir()
-    once = (ROOT / "results" / "two-core-vm.csv").read_text()
+    once = (RESULTS / "two-core-vm.csv").read_text()
     for name in ("a", "b"):
         (made / "launches" / f"{name}.csv").write_text(once.replace("2026", f"2026{name}"))
     programs.main([str(made / "osu")], standalone_mode=False)

@@ -12,7 +12,7 @@ import pytest
 import omb_py as interface
 from omb_py.analysis.guidelines.check import COLUMNS
 from omb_py.results.columns import Row
-from tests import ROOT
+from tests import RESULTS
 from tests.analysis.guidelines.synthetic import results
 from tests.conftest import Run, succeeded
 from tests.helpers.refusals import missing
@@ -69,7 +69,7 @@ def test_the_interface_has_the_same(slow_gather: Path) -> None:
 
 def test_results_without_one_check_cannot_tell(in_process: Run) -> None:
     words = ("--where", "benchmark=bw", "--fail-above", "5%")
-    done = in_process("guidelines", str(ROOT / "results" / "families-mpich.csv"), *words)
+    done = in_process("guidelines", str(RESULTS / "families-mpich.csv"), *words)
     assert done.code == 7
     assert done.out.splitlines()[-1] == "CANNOT TELL: there is no check to judge"
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import ROOT
+from tests import RESULTS, ROOT
 from tests.conftest import Finished, Run, succeeded
 from tests.helpers.refusals import assert_refused, missing
 
-RESULTS = ROOT / "results"
 TABLE = str(RESULTS / "two-core-vm.csv")
 LATENCY = (TABLE, "--where", "benchmark=latency")
 MARKS = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from omb_py.analysis.references import shipped
-from tests import ROOT
+from tests import RESULTS, ROOT
 from tests.conftest import Run
 from tests.helpers.refusals import assert_refused
 from tests.sweeps.job_scripts import MACHINE, SWEEP
 from tests.tracing.made_records import MadeRecord
 
-RESULTS, DATA = ROOT / "results", ROOT / "tests" / "data"
+DATA = ROOT / "tests" / "data"
 MPICH, OPEN_MPI = RESULTS / "families-mpich.csv", RESULTS / "families-openmpi.csv"
 TABLE, OVERHEAD = RESULTS / "two-core-vm.csv", RESULTS / "overhead-mpich.csv"
 APPLICATIONS, PAIRS = RESULTS / "applications-mpich.csv", DATA / "pairs/one-slow-card.csv"

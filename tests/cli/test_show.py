@@ -17,10 +17,10 @@ from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.table import Results, load
 from omb_py.cli.show import command
 from omb_py.core.errors import OmbError, UsageError
-from tests import ROOT
+from tests import RESULTS, ROOT
 from tests.helpers.refusals import missing
 
-REFERENCE = ROOT / "results" / "families-mpich.csv"
+REFERENCE = RESULTS / "families-mpich.csv"
 NATIVE = ROOT / "tests" / "data" / "omb" / "osu_latency.txt"
 
 
@@ -32,7 +32,7 @@ def show(*arguments: str | Path) -> str:
 
 def test_latex_is_a_table_of_booktabs() -> None:
     words = ("--where", "benchmark=latency", "--across", "binding", "--format", "latex")
-    text = show(ROOT / "results" / "beside-native-omb.csv", *words)
+    text = show(RESULTS / "beside-native-omb.csv", *words)
     assert not missing(r"\toprule size & native & buffer & best \\ \bottomrule", text)
 
 
@@ -205,7 +205,7 @@ def test_results_of_device_suites_come_back_as_they_were(tmp_path: Path, path: P
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])
 def test_overheads_are_converted_too(tmp_path: Path, suffix: str) -> None:
-    source = ROOT / "results" / "overhead-mpich.csv"
+    source = RESULTS / "overhead-mpich.csv"
     back = converted(tmp_path / f"all{suffix}", source).overhead
     there = load(source).overhead
     pd.testing.assert_frame_equal(back.drop(columns=OF_FILES), there.drop(columns=OF_FILES))

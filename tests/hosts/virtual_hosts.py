@@ -235,10 +235,15 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=2, metavar="N")
     parser.add_argument("--delay", type=network.parse_delay, default=0.0, metavar="TIME")
     parser.add_argument("--loss", type=network.parse_loss, default=0.0, metavar="PERCENT")
+    parser.add_argument("--slow", type=int, action="append", default=[], metavar="HOST")
+    parser.add_argument("--slow-delay", type=network.parse_delay, default=0.0, metavar="TIME")
     parser.add_argument("command", nargs="+", metavar="COMMAND")
     given = parser.parse_args()
+    link = network.Link(
+        given.delay, given.loss, slow=tuple(given.slow), slow_delay=given.slow_delay
+    )
     try:
-        with virtual_hosts(given.hosts, network.Link(given.delay, given.loss)) as hosts:
+        with virtual_hosts(given.hosts, link) as hosts:
             command = hosts.first.inside(given.command)
             return subprocess.call(command, env=os.environ | hosts.environment)
     except CannotMakeHostsError as error:

@@ -1,4 +1,4 @@
-"""`omb-py compare --native`: jobs of two programs by turns, and whatever can go wrong with them.
+"""`omb-py compare --native`: jobs of two programs alternately, and whatever can go wrong with them.
 
 Native OMB is not there. In its place stands a script of its name that starts omb-py's own
 benchmark through binding `native`, whose text has native OMB's layout.

@@ -1,4 +1,4 @@
-"""`omb-py overhead`: bindings compared by turns, on real ranks."""
+"""`omb-py overhead`: bindings compared alternately, on real ranks."""
 
 from __future__ import annotations
 

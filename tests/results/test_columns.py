@@ -26,7 +26,7 @@ from omb_py.results.columns import (
     Row,
     new_run,
 )
-from tests import ROOT
+from tests import RESULTS, ROOT
 
 UNITS = {"_us": "us", "_MBps": "MB/s", "_GBps": "GB/s", "_per_s": "1/s", "_percent": "%"}
 
@@ -81,7 +81,7 @@ def test_help_shows_columns_with_their_units() -> None:
 
 
 def test_runs_have_their_metadata_by_name() -> None:
-    results = omb_py.load(ROOT / "results" / "families-mpich.csv")
+    results = omb_py.load(RESULTS / "families-mpich.csv")
     known = results.runs[results.rows.run.iloc[0]]
     assert known["mpi_library"].startswith("MPICH")
     assert known["hosts"]

@@ -13,7 +13,7 @@ from omb_py.analysis.table import of_rows
 from omb_py.core.errors import UsageError
 from omb_py.simulation import network
 from omb_py.simulation.calibration import Calibrated, calibrate
-from tests import ROOT
+from tests import RESULTS
 from tests.conftest import OMB_PY, run, succeeded
 from tests.helpers.refusals import assert_refused, refuses
 
@@ -148,7 +148,7 @@ def test_without_latencies_there_is_no_network() -> None:
 @pytest.mark.long
 def test_the_command_writes_the_file(tmp_path: Path) -> None:
     """From results that the repository has."""
-    results = str(ROOT / "results" / "two-core-vm.csv")
+    results = str(RESULTS / "two-core-vm.csv")
     words = [OMB_PY, "model", results, "--network", "network.toml", "--topology", "torus:2x2"]
     done = succeeded(run(words, {}, tmp_path, 60))
     assert network.read(tmp_path / "network.toml").topology == "torus:2x2"

@@ -37,9 +37,9 @@ from omb_py.results.columns import CONFIGURATION, EXPERIMENT, SOFTWARE
 
 TOO_FEW = {
     "one run a side": "one run a side says nothing about launches: repeat 5 or more (10 for many "
-    "sizes), by turns, or state what launches differ by, as with --launch-spread 3%",
+    "sizes), alternately, or state what launches differ by, as with --launch-spread 3%",
     "too few runs": "too few runs to tell what launches differ by: repeat 5 or more (10 for many "
-    "sizes), by turns, or state it, as with --launch-spread 3%",
+    "sizes), alternately, or state it, as with --launch-spread 3%",
 }
 """The advice for unclear points, by their ``noise``."""
 

@@ -1,4 +1,4 @@
-"""Points of a gate: what was measured on each host, in pairs and in halves, by turns."""
+"""Points of a gate: what was measured on each host, in pairs and in halves, alternately."""
 
 from __future__ import annotations
 

@@ -19,11 +19,10 @@ from omb_py.analysis.charts.groups import Request
 from omb_py.analysis.charts.spec import Chart
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import OmbError, UsageError
-from tests import ROOT
+from tests import RESULTS
 from tests.helpers.properties import examples
 from tests.helpers.refusals import missing, refuses
 
-RESULTS = ROOT / "results"
 RUN = {"run": {"omb_py": "1", "mpi_library": "MPICH Version: 5.0.2", "hosts": "a=8"}}
 SAMPLES = {"sample_p50_us": 2.0, "sample_min_us": 1.5, "sample_p95_us": 3.0, "sample_mean_us": 2.5}
 INTERVAL = {"median_low_us": 1.9, "median_high_us": 2.2}

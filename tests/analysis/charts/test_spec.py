@@ -25,11 +25,10 @@ from omb_py.analysis.charts.spec import (
 from omb_py.analysis.points import BINDINGS
 from omb_py.analysis.table import Results, load, of_rows
 from omb_py.core.errors import UsageError
-from tests import ROOT
+from tests import RESULTS, ROOT
 from tests.analysis.charts.test_figures import INTERVAL, RUN, SAMPLES, encodings, only, rate, row
 from tests.helpers.refusals import missing
 
-RESULTS = ROOT / "results"
 SIZES = (0, *(2**power for power in range(21)))
 LIBRARIES = ("MPICH Version: 5.0.2", "Open MPI v5.0.11", "Intel(R) MPI Library 2021.13")
 WIDTHS = (8.5, 17.5)

@@ -42,7 +42,7 @@ def results(
     time: Callable[[str, int | None], float] = sane,
     **columns: Any,
 ) -> pd.DataFrame:
-    """Rows of launches by turns; each launch is slower or faster as a whole, each size by itself.
+    """Rows of alternating launches; each is slower or faster as a whole, each size by itself.
 
     Block sizes are such that they meet those of whole messages: a fourth of `SIZES` and `SIZES`.
     """

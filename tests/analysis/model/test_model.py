@@ -16,10 +16,9 @@ from omb_py.analysis.model.parameters import parameters, sheet
 from omb_py.analysis.table import load, of_rows
 from omb_py.cli.model import command
 from omb_py.core.errors import OmbError
-from tests import ROOT
+from tests import RESULTS
 from tests.helpers.refusals import missing, refuses
 
-RESULTS = ROOT / "results"
 SIZES = 2.0 ** np.arange(21)
 ALPHA, BETA = 2.0, 1e-3
 

@@ -11,12 +11,10 @@ import pytest
 
 from omb_py.analysis.report.page import report
 from omb_py.analysis.table import load
-from tests import ROOT
+from tests import RESULTS
 from tests.analysis.test_anomalies import curve, read, row
 
 from .test_report import HOSTILE
-
-RESULTS = ROOT / "results"
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,11 @@ import pytest
 from omb_py.core.errors import OmbError
 from omb_py.core.text import files
 from omb_py.core.text.files import make_folder
-from tests import ROOT
+from tests import RESULTS, ROOT
 from tests.conftest import Run, succeeded
 from tests.helpers.refusals import refuses
 
-RESULTS = ROOT / "results" / "two-core-vm.csv"
+REFERENCE = RESULTS / "two-core-vm.csv"
 
 
 def names_in(folder: Path) -> list[str]:
@@ -102,14 +102,14 @@ def test_a_device_or_a_pipe_is_written_to_not_replaced(tmp_path: Path) -> None:
 
 
 WRITERS = {
-    "report.html": ["report", RESULTS, "--force", "-o"],
+    "report.html": ["report", REFERENCE, "--force", "-o"],
     "compared.csv": [
-        *("compare", RESULTS, RESULTS, "--where", "benchmark=latency"),
+        *("compare", REFERENCE, REFERENCE, "--where", "benchmark=latency"),
         "--force",
         "-o",
     ],
-    "model.json": ["model", RESULTS, "--where", "benchmark=latency", "--force", "-o"],
-    "figure.png": ["plot", RESULTS, "--where", "benchmark=latency", "--force", "--output"],
+    "model.json": ["model", REFERENCE, "--where", "benchmark=latency", "--force", "-o"],
+    "figure.png": ["plot", REFERENCE, "--where", "benchmark=latency", "--force", "--output"],
 }
 """Commands that write a file, by the name of the file."""
 
@@ -203,10 +203,10 @@ def test_impossible_folder_refused(tmp_path: Path, name: str, words: str) -> Non
 
 
 WRITING = (
-    f"compare {RESULTS} {RESULTS} --output no/such/table.csv",
-    f"show {RESULTS} --output no/such/table.csv",
-    f"plot {RESULTS} --where benchmark=bw --output no/such/figure.svg",
-    f"report {RESULTS} --where benchmark=bw --output no/such/page.html",
+    f"compare {REFERENCE} {REFERENCE} --output no/such/table.csv",
+    f"show {REFERENCE} --output no/such/table.csv",
+    f"plot {REFERENCE} --where benchmark=bw --output no/such/figure.svg",
+    f"report {REFERENCE} --where benchmark=bw --output no/such/page.html",
     "programs no/such",
     "job render quick --machine generic-slurm --one-job --output no/such/job.sh",
 )

@@ -27,11 +27,11 @@ from omb_py.tracing import efficiency
 from omb_py.tracing.profile import store
 from omb_py.tracing.records import reading
 from omb_py.tracing.traffic import read as read_traffic
-from tests import ROOT
+from tests import RESULTS, ROOT
 from tests.conftest import Run
 from tests.helpers.refusals import assert_refused, missing, refuses
 
-RESULTS = ROOT / "results" / "two-core-vm.csv"
+REFERENCE = RESULTS / "two-core-vm.csv"
 VARIANTS = ROOT / "tests" / "data" / "omb"
 
 READERS: dict[str, Callable[[Path], Any]] = {
@@ -64,7 +64,9 @@ def test_endless_or_empty_input_refused_at_once(reader: str, kind: str, tmp_path
 @pytest.mark.long
 def test_standard_input_and_pipes_of_a_shell_are_read() -> None:
     code = "import sys; from omb_py.analysis.table import load; print(len(load(sys.argv[1]).rows))"
-    script = f'cat {RESULTS} | "$@" /dev/stdin; "$@" <(cat {RESULTS}); "$@" /dev/stdin < {RESULTS}'
+    script = (
+        f'cat {REFERENCE} | "$@" /dev/stdin; "$@" <(cat {REFERENCE}); "$@" /dev/stdin < {REFERENCE}'
+    )
     done = subprocess.run(
         ["bash", "-c", script, "bash", sys.executable, "-c", code],
         capture_output=True,
@@ -72,7 +74,7 @@ def test_standard_input_and_pipes_of_a_shell_are_read() -> None:
         check=True,
         timeout=60,
     )
-    assert done.stdout.split() == [str(len(load(RESULTS).rows))] * 3
+    assert done.stdout.split() == [str(len(load(REFERENCE).rows))] * 3
 
 
 def test_more_than_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +91,7 @@ def test_an_empty_file_is_empty(tmp_path: Path, content: bytes) -> None:
     for reader in (load, speedup.load):
         with refuses(OmbError, "run.txt is empty"):
             reader(path)
-    (tmp_path / "latency.csv").write_bytes(RESULTS.read_bytes())
+    (tmp_path / "latency.csv").write_bytes(REFERENCE.read_bytes())
     (problem,) = load(tmp_path).problems
     assert "is empty" in problem.text
 
@@ -135,7 +137,7 @@ class TestFolders:
 
     @pytest.fixture(autouse=True)
     def folder(self, tmp_path: Path) -> None:
-        (tmp_path / "latency.csv").write_bytes(RESULTS.read_bytes())
+        (tmp_path / "latency.csv").write_bytes(REFERENCE.read_bytes())
 
     def test_links_that_lead_back_are_not_followed(self, tmp_path: Path) -> None:
         (tmp_path / "deep").mkdir()

@@ -10,14 +10,14 @@ import pytest
 from omb_py.analysis.table import load
 from omb_py.core.errors import OmbError
 from omb_py.results.readers import Found, source_of
-from tests import ROOT
+from tests import RESULTS, ROOT
 from tests.helpers.reading import read, read_file
 
 LOGS = ROOT / "tests" / "data" / "logs"
 OMB = (ROOT / "tests" / "data" / "omb" / "osu_latency.txt").read_text()
 IMB = (ROOT / "tests" / "data" / "imb" / "mpi1.txt").read_text()
 NCCL = (ROOT / "tests" / "data" / "nccl-tests" / "all_reduce_2.13.txt").read_text()
-OURS = "".join((ROOT / "results" / "families-mpich.csv").read_text().splitlines(keepends=True)[:40])
+OURS = "".join((RESULTS / "families-mpich.csv").read_text().splitlines(keepends=True)[:40])
 
 
 def found(name: str) -> Found:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omb_py.results.readers import Found, all_readers
-from tests import ROOT
+from tests import RESULTS
 from tests.helpers.reading import read
 from tests.helpers.refusals import assert_names
 
@@ -78,7 +78,7 @@ def test_comments_belong_to_the_run_before_them() -> None:
 
 @pytest.mark.parametrize("name", all_readers())
 def test_no_other_reader_takes_our_tables_for_its_own(name: str) -> None:
-    content = (ROOT / "results" / "two-core-vm.csv").read_bytes()
+    content = (RESULTS / "two-core-vm.csv").read_bytes()
     own = content.replace(b"omb-py 0.1.0", b"nccl-tests 2.19.6")
     claimed = [mark for mark in all_readers()[name].marks if mark in own]
     assert bool(claimed) is (name == "csv_table")

@@ -1,4 +1,4 @@
-"""MPI libraries by turns, with real launches: one table, and those that cannot start are named."""
+"""MPI libraries alternately, with real launches: one table; those that cannot start are named."""
 
 from __future__ import annotations
 
