@@ -27,7 +27,7 @@
 # make start-up          what starting costs: modules, files and seconds
 # make site              the documentation as a site, in site/: open site/index.html, or serve it with
 #                        python3 -m http.server --directory site, which its search needs
-# make docs              write the tables in docs/ that follow from the code
+# make docs              write the tables in docs/ that follow from the code and from results/
 # make docs-outputs      run every command whose output the documentation shows, and show what it prints
 # make jobs              write the scripts in jobs/ anew from configs/
 # make dist              a source distribution and a wheel, in dist/; a commit gives the same bytes again
@@ -248,7 +248,7 @@ BUILT_FROM := pyproject.toml constraints.txt hatch_build.py omb_py/bindings/comp
 	$(@D)/bin/pip install -q -c constraints.txt mpich
 	MPI4PY_BUILD_MPIABI=1 MPICC=$(CURDIR)/$(@D)/bin/$(wrapper) $(@D)/bin/pip install -q \
 		-c constraints.txt --no-cache-dir --no-binary mpi4py mpi4py
-	$(@D)/bin/pip install -q -c constraints.txt -e ".[mpich,sweep]"
+	$(@D)/bin/pip install -q -c constraints.txt -e ".[mpich,$(EXTRAS)]"
 	touch $@
 
 # Apache Otava asks for NumPy 2.2 and clients of services; its analysis needs any NumPy and SciPy alone.

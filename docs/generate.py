@@ -1,4 +1,4 @@
-"""Parts of the documentation that follow from the code.
+"""Parts of the documentation that follow from the code, and from the files of results/.
 
 A page has each between ``<!-- generated: NAME -->``, with a key of `MADE`, and
 ``<!-- end of generated -->``.
@@ -22,6 +22,7 @@ import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from docs import measured
 from omb_py import algorithms
 from omb_py.benchmarks import (
     Benchmark,
@@ -29,7 +30,6 @@ from omb_py.benchmarks import (
     by_family,
     own_benchmarks,
 )
-from omb_py.core.text.units import size_text
 from omb_py.options.native import has_program, program_parameters
 from omb_py.results.columns import (
     LOADED,
@@ -344,35 +344,11 @@ def key_tables() -> str:
     return "".join(parts)
 
 
-LIBRARIES = {"MPICH": "native-mpich.csv", "Open MPI": "native-openmpi.csv"}
-"""What `python -m perf.native` measured, by library."""
-
-
-def beside_native() -> str:
-    """Ratios to native OMB by benchmark and column, that of native OMB to itself in parentheses."""
-    results = Path(__file__).parent.parent / "results"
-    measured: dict[tuple[str, str], dict[tuple[str, int], str]] = {}
-    for library, name in LIBRARIES.items():
-        with (results / name).open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                cell = f"{row['ratio']} ({row['c_over_c']})"
-                place = library, int(row["bytes"] or 0)
-                measured.setdefault((row["benchmark"], row["column"]), {})[place] = cell
-    sizes = sorted({size for cells in measured.values() for _, size in cells if size})
-    heads = [f"{library}, {size_text(size)}" for library in LIBRARIES for size in sizes]
-    lines = [f"| benchmark | column | {' | '.join(heads)} |", "|---|---|" + "---|" * len(heads)]
-    for (benchmark, column), cells in measured.items():
-        texts = [
-            cells.get((library, size), cells.get((library, 0), ""))
-            for library in LIBRARIES
-            for size in sizes
-        ]
-        lines.append(f"| `{benchmark}` | {column} | {' | '.join(texts)} |")
-    return "\n".join(lines)
-
-
 MADE: dict[str, Callable[[], str]] = {
-    "beside-native": beside_native,
+    "beside-native": measured.beside_native,
+    "layers": measured.layers,
+    "abi": measured.abi,
+    "transports": measured.transports,
     "benchmarks": benchmarks,
     "algorithms": algorithm_table,
     "letters": option_table,

@@ -17,7 +17,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -43,6 +42,9 @@ LEARNING = {
 }
 """The applications of the OMB-Py paper, and their sizes here."""
 
+TRANSPORTS = "buffer pickle coroutine torch ucxx tcp asyncio grpc".split()
+"""The bindings of configs/sweeps/transports.toml."""
+
 SEGMENTS = [
     "library",
     *(f"pipelined_chain --segment {segment}" for segment in "4K 16K 64K 256K 1M".split()),
@@ -61,9 +63,9 @@ TWELVE = (
 class Part:
     """Files that commands measure in a folder of results/, with each library, in turn.
 
-    A file may be a pattern. A command that starts with a dot runs in the checkout; {library},
-    {omb} and {folder}, a temporary one, are filled in. Other exit codes than ``codes`` are
-    failures. ``needs`` says what is missing here, or nothing.
+    A file may be a pattern. A command that starts with a dot runs in the checkout; {library}
+    and {omb} are filled in. Other exit codes than ``codes`` are failures. ``needs`` says what is
+    missing here, or nothing.
     """
 
     files: tuple[str, ...]
@@ -97,7 +99,7 @@ def needs_intel_mpi() -> str:
 
 def needs_simgrid() -> str:
     """Return a word about SimGrid."""
-    return "" if shutil.which("smpirun") else "SimGrid (python3-simgrid, smpirun)"
+    return "" if find_spec("simgrid") else "SimGrid in this Python (docs/simulate.md)"
 
 
 def needs_transports() -> str:
@@ -124,8 +126,8 @@ PARTS = {
     "overhead": Part(
         ("overhead-mpich.csv", "overhead-openmpi.csv"),
         (
-            "mpiexec -n 2 omb-py overhead latency -m 1:4194304 --bindings all -q "
-            "-o overhead-{library}.csv",
+            "mpiexec -n 2 omb-py overhead latency -m 1:4194304 -q -o overhead-{library}.csv "
+            "--bindings native,prebound,buffer,array,persistent,pickle,pkl5",
         ),
         figures=(
             "omb-py plot results/overhead-openmpi.csv results/overhead-mpich.csv --kind overhead "
@@ -199,9 +201,11 @@ PARTS = {
     ),
     "transports": Part(
         ("transports.csv",),
-        (
-            "omb-py sweep transports --machine local --folder {folder}/transports",
-            "omb-py show {folder}/transports -o transports.csv",
+        tuple(
+            f"mpiexec -n 2 omb-py latency --binding {binding} -i 100 -x 10 -q -o transports.csv "
+            "--sizes 1,64,1K,8K,64K,512K,4M"
+            for _ in range(3)
+            for binding in TRANSPORTS
         ),
         ("mpich",),
         figures=(
@@ -248,8 +252,7 @@ def measure(part: Part, omb: str) -> str:
         path.unlink()
     failed = "interrupted"
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            failed = next(failures(part, omb, folder), "")
+        failed = next(failures(part, omb), "")
     finally:
         if failed:
             for path, content in before.items():
@@ -257,11 +260,11 @@ def measure(part: Part, omb: str) -> str:
     return failed
 
 
-def failures(part: Part, omb: str, folder: str) -> Iterator[str]:
+def failures(part: Part, omb: str) -> Iterator[str]:
     """Yield each command that ends with another exit code than 0."""
     for library in part.libraries:
         for command in part.commands:
-            full = command.format(library=library, omb=omb, folder=folder)
+            full = command.format(library=library, omb=omb)
             print(f"$ {full}", flush=True)
             code = run(full, library, RESULTS / part.folder)
             if code not in part.codes:

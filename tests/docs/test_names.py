@@ -94,13 +94,20 @@ def texts(tree: ast.Module) -> Iterator[str]:
 
 
 @cache
-def words(*folders: str) -> frozenset[str]:
-    """The words of the sources and configurations in some folders."""
+def words(folder: str) -> frozenset[str]:
+    """The words of the sources in a folder."""
     found: set[str] = set()
-    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+    for path in (ROOT / folder).rglob("*.py"):
         for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
             found.update(re.findall(r"\w+|[\w-]+", text), re.findall(r"[\w-]+", text))
         found.add(path.stem)
+    return frozenset(found)
+
+
+@cache
+def words_of_configurations() -> frozenset[str]:
+    """The words of machine files and sweeps."""
+    found: set[str] = set()
     for path in (ROOT / "configs").rglob("*.toml"):
         found.update(re.findall(r"[\w-]+", path.read_text(encoding="utf-8")), [path.stem])
     return frozenset(found)
@@ -131,7 +138,8 @@ def options() -> frozenset[str]:
 
 def unknown_words(text: str, *folders: str) -> list[str]:
     """Words of prose that neither the program nor its benchmarks nor options have."""
-    known = words("omb_py", "tests/plugin", *folders) | programs() | EXCEPTED
+    known = words_of_configurations() | programs() | EXCEPTED
+    known |= {word for folder in ("omb_py", "tests/plugin", *folders) for word in words(folder)}
     known |= {option.lstrip("-").replace("-", "_") for option in options()}  # of omb_py.run
     return [span for span in spans(text) if WORD.fullmatch(span) and span not in known]
 

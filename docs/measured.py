@@ -1,0 +1,119 @@
+"""The tables of pages that follow from the files of results/, for `docs.generate`."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from statistics import median
+
+from omb_py.core.text.units import digits, size_text, value_text
+
+RESULTS = Path(__file__).parent.parent / "results"
+LIBRARIES = {"MPICH": "mpich", "Open MPI": "openmpi"}
+"""Names of libraries, and what the names of their files end with."""
+
+LAYERS = (
+    ("the MPI library, from C", "native", "native"),
+    ("+ mpi4py's call, and Python's loop", "prebound", "native"),
+    ("+ looking the array up", "buffer", "prebound"),
+    ("+ finding count and type", "array", "buffer"),
+    ("pickling instead of a buffer", "pickle", "buffer"),
+    ("keeping data out of the pickle", "pkl5", "pickle"),
+    ("starting a persistent request instead of a call", "persistent", "buffer"),
+)
+"""What a layer does, its binding, and the binding that it is measured against."""
+
+COMPARED = (
+    ("MPI_Comm_rank", "C"),
+    ("MPI_Send to nobody, first datatype", "C"),
+    ("MPI_Waitall of 64, each request", "C"),
+    ("latency, 8 B", "native"),
+    ("latency, 8 B", "buffer"),
+    ("allreduce, 8 B", "native"),
+    ("allreduce, 8 B", "buffer"),
+)
+"""Rows of abi.csv that the page shows; the figure has all."""
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    """Return the rows of a file of results/, without its metadata."""
+    with (RESULTS / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def beside_native() -> str:
+    """Ratios to native OMB by benchmark and column, that of native OMB to itself in parentheses."""
+    measured: dict[tuple[str, str], dict[tuple[str, int], str]] = {}
+    for library, name in LIBRARIES.items():
+        for row in rows_of(f"native-{name}.csv"):
+            cell = f"{row['ratio']} ({row['c_over_c']})"
+            place = library, int(row["bytes"] or 0)
+            measured.setdefault((row["benchmark"], row["column"]), {})[place] = cell
+    sizes = sorted({size for cells in measured.values() for _, size in cells if size})
+    heads = [f"{library}, {size_text(size)}" for library in LIBRARIES for size in sizes]
+    lines = [f"| benchmark | column | {' | '.join(heads)} |", "|---|---|" + "---|" * len(heads)]
+    for (benchmark, column), cells in measured.items():
+        texts = [
+            cells.get((library, size), cells.get((library, 0), ""))
+            for library in LIBRARIES
+            for size in sizes
+        ]
+        lines.append(f"| `{benchmark}` | {column} | {' | '.join(texts)} |")
+    return "\n".join(lines)
+
+
+def layers() -> str:
+    """Nanoseconds of a message of 8 bytes that each layer takes, or adds to another one."""
+    added: dict[tuple[str, str, str], float] = {}
+    for library, name in LIBRARIES.items():
+        for row in rows_of(f"overhead-{name}.csv"):
+            if row["bytes"] == "8":
+                value = row["added_us"] if row["binding"] != row["base"] else row["median_us"]
+                added[library, row["binding"], row["base"]] = float(value) * 1e3
+    lines = [f"| layer | measured as | {' | '.join(LIBRARIES)} |", "|---|---|" + "---:|" * 2]
+    for what, binding, base in LAYERS:
+        alone = binding == base
+        sign, name = ("", binding) if alone else ("+", f"{binding} - {base}")
+        texts = [f"{added[library, binding, base]:{sign}.0f}" for library in LIBRARIES]
+        lines.append(f"| {what} | `{name}` | {' | '.join(texts)} |")
+    return "\n".join(lines)
+
+
+def transports() -> str:
+    """Latency through each binding at three sizes, and its ratio to MPI: medians of the rounds."""
+    times: dict[tuple[str, str], list[float]] = {}
+    for row in rows_of("transports.csv"):
+        place = row["binding"], row["bytes"]
+        times.setdefault(place, []).append(float(row["sample_p50_us"] or row["latency_us"]))
+    sizes = ("1", "65536", "4194304")
+    heads = " | | ".join(size_text(int(size)) for size in sizes)
+    lines = [f"| latency, 2 ranks | {heads} | |", "|---|" + "---:|" * 2 * len(sizes)]
+    for binding in dict.fromkeys(binding for binding, _ in times):
+        found = {size: median(times[binding, size]) for size in sizes}
+        cells = [
+            f"{value_text(time, 'us')} | {digits(time / median(times['buffer', size]))}x"
+            for size, time in found.items()
+        ]
+        lines.append(f"| `{binding}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def abi() -> str:
+    """Nanoseconds of calls through MPICH's own ABI and the standard's."""
+    found = {
+        (row["what"], row["through"]): row
+        for row in rows_of("abi.csv")
+        if row["comparison"] == "standard ABI"
+    }
+    lines = ["| | through | own ABI, ns | standard's, ns | ratio |", "|---|---|---:|---:|---|"]
+    for what, through in COMPARED:
+        row = found[what, through]
+        own, other = float(row["own_ns"]), float(row["other_ns"])
+        digits = 1 if own < 100 else 0
+        ratio, low, high = (float(row[name]) for name in ("ratio", "ratio_low", "ratio_high"))
+        binding = f"`{through}`" if through != "C" else through
+        lines.append(
+            f"| {what} | {binding} | {own:.{digits}f} | {other:.{digits}f} "
+            f"| {ratio:.3f} [{low:.3f}, {high:.3f}] |"
+        )
+    return "\n".join(lines)
