@@ -347,6 +347,7 @@ def key_tables() -> str:
 MADE: dict[str, Callable[[], str]] = {
     "beside-native": measured.beside_native,
     "layers": measured.layers,
+    "families": measured.families,
     "abi": measured.abi,
     "transports": measured.transports,
     "benchmarks": benchmarks,

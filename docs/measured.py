@@ -23,6 +23,18 @@ LAYERS = (
 )
 """What a layer does, its binding, and the binding that it is measured against."""
 
+CALLS = {
+    "sendrecv": "Sendrecv",
+    "mprobe": "Send, Mprobe, Message.Recv (half of both sides)",
+    "iallreduce": "Iallreduce, Wait",
+    "allreduce_persistent": "Start, Wait",
+    "put_latency": "Put, Flush",
+    "put_bw": "Put",
+    "comm_dup": "Dup",
+    "file_write": "Write_at",
+}
+"""Benchmarks, and what their loops call from Python."""
+
 COMPARED = (
     ("MPI_Comm_rank", "C"),
     ("MPI_Send to nobody, first datatype", "C"),
@@ -76,6 +88,22 @@ def layers() -> str:
         sign, name = ("", binding) if alone else ("+", f"{binding} - {base}")
         texts = [f"{added[library, binding, base]:{sign}.0f}" for library in LIBRARIES]
         lines.append(f"| {what} | `{name}` | {' | '.join(texts)} |")
+    return "\n".join(lines)
+
+
+def families() -> str:
+    """Microseconds of a call of other families from C, and what Python adds."""
+    heads = " | ".join(f"{library} native | added" for library in LIBRARIES)
+    lines = [f"| | {heads} | calls from Python |", "|---|" + "---:|" * 4 + "---|"]
+    added = {
+        (name, row["benchmark"]): f"{float(row['base_us']):.2f} | {float(row['added_us']):.2f}"
+        for name in LIBRARIES.values()
+        for row in rows_of(f"overhead-families-{name}.csv")
+        if (row["binding"], row["base"], row["split"]) == ("buffer", "native", "")
+    }
+    for benchmark, calls in CALLS.items():
+        cells = [added[name, benchmark] for name in LIBRARIES.values()]
+        lines.append(f"| `{benchmark}` | {' | '.join(cells)} | {calls} |")
     return "\n".join(lines)
 
 

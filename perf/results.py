@@ -42,6 +42,18 @@ LEARNING = {
 }
 """The applications of the OMB-Py paper, and their sizes here."""
 
+FAMILIES = {
+    "sendrecv": "--sizes 8",
+    "mprobe": "--sizes 8",
+    "iallreduce": "--sizes 8",
+    "allreduce_persistent": "--sizes 8",
+    "put_latency": "--sizes 8",
+    "put_bw": "--sizes 8",
+    "comm_dup": "",
+    "file_write": "--sizes 8 --no-file-sync",
+}
+"""A benchmark of each family, and its options, whose calls docs/overhead.md shows."""
+
 TRANSPORTS = "buffer pickle coroutine torch ucxx tcp asyncio grpc".split()
 """The bindings of configs/sweeps/transports.toml."""
 
@@ -124,8 +136,13 @@ PARTS = {
         tuple(f"mpiexec -n 2 omb-py {name} -q -o two-core-vm.csv" for name in TEN),
     ),
     "overhead": Part(
-        ("overhead-mpich.csv", "overhead-openmpi.csv"),
+        ("overhead-*.csv",),
         (
+            *(
+                f"mpiexec -n 2 omb-py overhead {name} {options} --bindings native,buffer "
+                "--rounds 20 -i 4000 -q -o overhead-families-{library}.csv"
+                for name, options in FAMILIES.items()
+            ),
             "mpiexec -n 2 omb-py overhead latency -m 1:4194304 -q -o overhead-{library}.csv "
             "--bindings native,prebound,buffer,array,persistent,pickle,pkl5",
         ),
@@ -257,7 +274,17 @@ def measure(part: Part, omb: str) -> str:
         if failed:
             for path, content in before.items():
                 path.write_bytes(content)
+    for path in part.paths():
+        hide_folders(path)
     return failed
+
+
+def hide_folders(path: Path) -> None:
+    """Name files of this checkout and its virtual environments by their paths inside of it."""
+    content = path.read_bytes()
+    for folder, name in {VENVS["mpich"]: ".venv/", ROOT: ""}.items():
+        content = content.replace(f"{folder}/".encode(), name.encode())
+    path.write_bytes(content)
 
 
 def failures(part: Part, omb: str) -> Iterator[str]:
