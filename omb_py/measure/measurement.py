@@ -211,7 +211,10 @@ class Measurement:
                     if on_subset:
                         mpi.check_on_subset(functions)
             if plan.threads == 1:
-                return binding.loop(plan.iterations, pace)
+                loop = binding.loop(plan.iterations, pace)
+                # mpi4py 4.1's requests of persistent reductions do not keep their arrays
+                loop.plan = plan
+                return loop
             if not binding.serves_threads:
                 raise UnsupportedError(
                     f"binding {binding.name} lets one thread receive at a time, so that several "

@@ -46,6 +46,14 @@ def test_each_binding_is_compared_with_native(mpiexec: Run, tmp_path: Path) -> N
     assert not missing("# intervals this launch alone --launches", job.out.splitlines()[-1])
 
 
+@pytest.mark.every_library
+@pytest.mark.parametrize("benchmark", ["allreduce_persistent", "reduce_scatter_persistent"])
+def test_memory_of_persistent_reductions_outlives_their_plan(mpiexec: Run, benchmark: str) -> None:
+    words = ("--sizes", "64", "-i", "20", "-x", "2", "--rounds", "6", "--bindings", "native,buffer")
+    job = succeeded(mpiexec(2, "overhead", benchmark, *words))
+    assert {row[1] for row in job.rows} == {"native", "buffer"}
+
+
 LAUNCHES = ("overhead", "allreduce", "--launches", "2", "-n", "2", "--sizes", "8", *QUICK)
 
 

@@ -51,6 +51,9 @@ class Loop(ABC):
     device_seconds: array[float] = array("d")
     queued_seconds: array[float] = array("d")
 
+    plan: object = None
+    """What owns the memory that the calls use, kept as long as the loop."""
+
     cpu_seconds = 0.0
     cpu_iterations = 0
     """CPU time of this process in ``cpu_iterations``, if it was measured."""
