@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -443,9 +444,19 @@ def complete(
 ) -> pd.DataFrame:
     """Return one table with all columns of ``record``, typed, and with metadata filled in."""
     names = list(dict.fromkeys([*record.columns, *LOADED]))
-    whole = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=names)
+    if not frames:
+        return without_rows(record).copy()
+    whole = pd.concat(frames, ignore_index=True)
     empty = pd.Series(np.nan, whole.index)
-    frame = pd.DataFrame({n: convert_types(whole.get(n, empty), n, record) for n in names})
+    # one for each kind, as most columns of another suite's file are missing
+    missing = {kind: typed(empty, kind) for kind in DTYPES}
+    columns = {
+        name: typed(whole[name], kind_of(name, record))
+        if name in whole
+        else missing[kind_of(name, record)]
+        for name in names
+    }
+    frame = pd.DataFrame(columns)
     facts = {run: from_metadata(data) for run, data in runs.items()}
     for name in ("suite", "mpi", "hosts", "host_names", *SOFTWARE):
         of_runs = {run: values.get(name) for run, values in facts.items()}
@@ -462,6 +473,12 @@ def complete(
     if "validation" in frame:
         frame["validated"] = frame["validation"].notna().astype(object)
     return frame
+
+
+@cache
+def without_rows(record: type[Any]) -> pd.DataFrame:
+    """Return a table with all columns of ``record``, typed, and no row."""
+    return complete([pd.DataFrame({"run": [], "file": []})], record, {}, {})
 
 
 def with_hosts_of_groups(frame: pd.DataFrame, runs: Runs) -> pd.DataFrame:
@@ -485,7 +502,11 @@ def kind_of(name: str, record: type[Any] = Row) -> str:
 
 def convert_types(values: pd.Series, name: str, record: type[Any] = Row) -> pd.Series:
     """Return a column's values as its kind, missing if they cannot be."""
-    kind = kind_of(name, record)
+    return typed(values, kind_of(name, record))
+
+
+def typed(values: pd.Series, kind: str) -> pd.Series:
+    """Return values as a kind, missing if they cannot be."""
     if kind == "bool":
         values = values.astype(object).map({"True": True, "False": False, True: True, False: False})
     elif kind != "str":
