@@ -185,11 +185,13 @@ def results_of(source: Source) -> Results:
     kind = record_of(table.columns)
     names = {Row: "rows", OverheadRow: "overhead", PairRow: "pairs"}
     none, runs = of_rows([], {}), getattr(source, "runs", {})
-    empty = pd.Series(np.nan, table.index)
+    missing = columns_without_values(table)
     whole = {
-        name: convert_types(table.get(name, empty), name, kind) if name in COLUMNS else table[name]
-        for name in dict.fromkeys([*getattr(none, names[kind]), *table])
+        name: convert_types(table[name], name, kind) if name in COLUMNS else table[name]
+        for name in table
     }
+    absent = (name for name in getattr(none, names[kind]) if name not in table)
+    whole = {name: missing[kind_of(name, kind)] for name in absent} | whole
     return replace(none, runs=runs, **{names[kind]: pd.DataFrame(whole)})
 
 
@@ -445,11 +447,9 @@ def complete(
     """Return one table with all columns of ``record``, typed, and with metadata filled in."""
     names = list(dict.fromkeys([*record.columns, *LOADED]))
     if not frames:
-        return without_rows(record).copy()
+        return without_rows(record).copy()  # type: ignore[arg-type]  # mypy: a class has no hash
     whole = pd.concat(frames, ignore_index=True)
-    empty = pd.Series(np.nan, whole.index)
-    # one for each kind, as most columns of another suite's file are missing
-    missing = {kind: typed(empty, kind) for kind in DTYPES}
+    missing = columns_without_values(whole)
     columns = {
         name: typed(whole[name], kind_of(name, record))
         if name in whole
@@ -473,6 +473,12 @@ def complete(
     if "validation" in frame:
         frame["validated"] = frame["validation"].notna().astype(object)
     return frame
+
+
+def columns_without_values(table: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return a column of missing values for each kind: another suite's file lacks most columns."""
+    empty = pd.Series(np.nan, table.index)
+    return {kind: typed(empty, kind) for kind in DTYPES}
 
 
 @cache

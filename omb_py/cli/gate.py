@@ -315,12 +315,15 @@ def measure(
         launched.progress("looking at the nodes")
         job = launched.job
         job.check_launcher()
-        with job.agreement():
+        with job.agreement():  # what cannot be read or written is refused before measuring
+            if job.rank == 0:
+                for path in (request.drain, request.to.path):
+                    files.check_writable(path)
             if request.expected is not None and job.rank == 0:
                 from omb_py.analysis import references
 
                 with launched.working("reading expected values"):
-                    references.load(request.expected)  # wrong ones are refused before measuring
+                    references.load(request.expected)
         nodes = gate_turns.nodes_of(job)
         before = seconds_before(time.perf_counter(), 0.0) or time.perf_counter() - BEGAN
         end = time.monotonic() + max(0.0, FOR_OUTPUT * seconds - before)

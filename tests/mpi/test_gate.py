@@ -50,8 +50,9 @@ def test_file_that_cannot_be_written_is_one_sentence(
     mpiexec: Run, tmp_path: Path, option: str
 ) -> None:
     (tmp_path / "taken").touch()
-    done = mpiexec(2, "gate", "--time", "3s", option, "taken/x.csv")
+    done = mpiexec(2, "gate", "--results", "rows.csv", option, "taken/x.csv")
     assert done.code == 1
+    assert not (tmp_path / "rows.csv").exists(), "nothing was measured"
     assert [text.partition(";")[0] for text in done.sentences] == [
         "omb-py: cannot write taken/x.csv: Not a directory"
     ]

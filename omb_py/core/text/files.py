@@ -120,6 +120,19 @@ def write(path: str | Path, content: str | bytes, advice: str = "") -> None:
             file.write(data)
 
 
+def check_writable(path: str | Path | None) -> None:
+    """Raise `OmbError` if `write` could not make a file in its folder, which is made."""
+    if path is None or is_special(Path(path)):
+        return
+    path = Path(path)
+    with failing("write", path):
+        make_folder(path.parent)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not os.access(path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Yield a new file that takes the place of ``path`` once it is written without an error.
