@@ -37,6 +37,9 @@ BINDING = ("binding",)
 MPI = "buffer"
 """The default base of comparisons: MPI as most programs call it."""
 
+SIMULATOR = "SimGrid"
+"""What the MPI library of simulated rows is called."""
+
 MOST_HOSTS = 8
 """Hosts that have a column each; of more, the slowest ones beside all together."""
 
@@ -111,6 +114,10 @@ def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statisti
     }
     medians = pd.DataFrame({name: own["value"] for name, own in points.items()}).sort_index()
     verdicts: dict[tuple[str, str], dict[float, str]] = {}
+    # a simulation gives the same time each time
+    same_each_time = all(
+        rows["mpi"].astype(str).str.startswith(SIMULATOR).all() for rows in named.values()
+    )
     lines = []
     for size, (_, found) in zip(medians.index.tolist(), medians.iterrows(), strict=True):
         ordered = found.dropna().sort_values(ascending=lower, kind="stable")
@@ -120,11 +127,13 @@ def sheet(title: str, named: dict[str, pd.DataFrame], base: str | None, statisti
             if pair not in verdicts:
                 best, second = (named[name] for name in pair)
                 verdicts[pair] = verdicts_of(best, second, statistic)
-            words = best_of(ordered, verdicts[pair].get(size, UNCLEAR))
+            words = best_of(
+                ordered, SLOWER if same_each_time else verdicts[pair].get(size, UNCLEAR)
+            )
         cells = [value_of(found[name], found.get(first), unit, name == first) for name in named]
         lines.append(("" if size < 0 else size_text(size), *cells, words))
     remark = f"In brackets: how many times {'longer' if lower else 'less'} than {first}."
-    if min(own["runs"].min() for own in points.values()) < 2:
+    if not same_each_time and min(own["runs"].min() for own in points.values()) < 2:
         remark += " Single launches do not show how launches differ: repeat them."
     if DEFAULT in named:
         remark += " omb-py tune writes rules for the library."

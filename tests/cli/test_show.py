@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -125,6 +126,13 @@ def test_show_across_has_ratios_and_the_best() -> None:
     assert (size, unit, best) == ("8", "B", "unclear")
     assert float(native) / 1000 / float(buffer) == pytest.approx(float(ratio[1:-2]), rel=0.01)
     assert "how many times longer than buffer" in lines[-2]
+
+
+def test_best_of_simulated_rows_needs_no_repeated_launch() -> None:
+    simulated = ROOT / "results" / "papers" / "segments-simulated.csv"
+    text = show(simulated, "--where", "algorithm=pipelined_chain", "--across", "segment")
+    assert re.search(r"^1 MiB .* segments of 16 KiB 1\.22x$", text, re.MULTILINE)
+    assert "Single launches" not in text
 
 
 @pytest.mark.slow
