@@ -104,13 +104,13 @@ def needs_hosts() -> str:
 
 
 def needs_intel_mpi() -> str:
-    """Return a word about Intel MPI, which `make` unpacks."""
+    """Return what is missing of Intel MPI."""
     there = any((ROOT / ".intel-mpi").glob("*/**/IMB-MPI1"))
     return "" if there else "IMB-MPI1 in .intel-mpi: make .intel-mpi/.unpacked, on x86-64"
 
 
 def needs_simgrid() -> str:
-    """Return a word about SimGrid."""
+    """Return what is missing to simulate."""
     return "" if find_spec("simgrid") else "SimGrid in this Python (docs/simulate.md)"
 
 
@@ -121,12 +121,12 @@ def needs_transports() -> str:
 
 
 def needs_gpu() -> str:
-    """Return a word about NVIDIA's driver."""
+    """Return what is missing of a GPU."""
     return "" if shutil.which("nvidia-smi") else "an NVIDIA GPU"
 
 
 def needs_threads() -> str:
-    """Return a word about the two versions of Python."""
+    """Return what is missing of the two builds of Python."""
     return "a Python 3.14 with and one without its lock: python -m perf.free_threading by hand"
 
 
@@ -272,6 +272,8 @@ def measure(part: Part, omb: str) -> str:
         failed = next(failures(part, omb), "")
     finally:
         if failed:
+            for path in part.paths():
+                path.unlink()
             for path, content in before.items():
                 path.write_bytes(content)
     for path in part.paths():

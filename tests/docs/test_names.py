@@ -23,6 +23,7 @@ from omb_py.simulation import network
 from omb_py.simulation.network import Network, Protocol
 from omb_py.sweeps.config import Experiment, Sweep
 from omb_py.sweeps.machine import ROWS, JobSettings, Library, Machine, Queue
+from perf.results import PARTS
 from tests import ROOT
 from tests.docs.pages import FENCE, pages
 
@@ -218,6 +219,12 @@ def test_files_of_results_are_explained() -> None:
     assert there <= named
     named = {name for name in named if name.endswith((".csv", ".txt", ".parquet"))}
     assert all([*(ROOT / "results").rglob(name)] for name in named)
+
+
+def test_each_file_of_results_is_measured_by_one_part() -> None:
+    for path in (ROOT / "results").rglob("*.*"):
+        if path.name != "README.md":
+            assert [path in part.paths() for part in PARTS.values()].count(True) == 1, path
 
 
 @pytest.mark.parametrize("target", ["make check", "make test"])
