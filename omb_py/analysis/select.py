@@ -44,9 +44,18 @@ def where_of_kinds(
     A kind without a column has no row with its values.
     """
     for name, values in pairs(texts, known).items():
+        columns = [one[name].dropna().unique() for one in frames if name in one]
+        every = {str(value) for column in columns for value in column}
+        if ",".join(values) not in every:  # a text may have a comma
+            for value in values[1:]:
+                other, equals, _ = value.partition("=")
+                if equals and other in known and value not in every:
+                    raise UsageError(
+                        f"no row has {name}={value}: write each column as an option of its own, "
+                        f"--where {name}={values[0]} --where {value}"
+                    )
         chosen = [rows_with(frame, name, values) for frame in frames]
         if any(map(len, frames)) and not any(map(len, chosen)):
-            every = {str(value) for one in frames if name in one for value in one[name].dropna()}
             there = ", ".join(sorted(every)[:12])
             asked = ",".join(values)
             raise UsageError(

@@ -258,7 +258,9 @@ def main() -> NoReturn:
         hint = f"; '{where} --help' shows the options" if where else ""
         if isinstance(error, click.NoSuchOption) and error.option_name in ("-n", "--np"):
             hint = f"; it is the launcher's: mpiexec -n 2 {where}"
-        leave(f"{error.format_message().rstrip('.')}{hint}", UsageError.exit_code, waiting)
+        said = error.format_message().rstrip(".")
+        hint = hint.removeprefix(";") if said.endswith("?") else hint
+        leave(f"{said}{hint}", UsageError.exit_code, waiting)
     except click.Abort:
         leave("interrupted", INTERRUPTED)
     except BrokenPipeError:

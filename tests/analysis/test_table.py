@@ -193,6 +193,14 @@ def test_rows_are_chosen_by_the_values_of_columns() -> None:
         where(rows, ["binding=nccl"])
 
 
+def test_second_column_within_one_text_refused_with_the_two_options_to_write() -> None:
+    rows = load(REFERENCE).rows
+    with refuses(UsageError, "--where benchmark=latency --where hosts=1"):
+        where(rows, ["benchmark=latency,hosts=1"])
+    labelled = rows.assign(variant="ranks=2")
+    assert len(where(labelled, ["variant=x,ranks=2"])) == len(rows)
+
+
 def test_rows_of_one_kind_are_chosen_where_another_kind_has_none() -> None:
     found = load([RESULTS / "two-core-vm.csv", RESULTS / "overhead-mpich.csv"])
     kinds = (found.rows, found.overhead, found.pairs)

@@ -89,6 +89,7 @@ REFUSED = {
         "run.py --buffer numpy": "Missing option --benchmark",
         "latency -d cuda": "-d --buffer cupy",
         "latency -np 2": "launcher's: mpiexec -n 2 omb-py latency",
+        "overhead barrier --binding tcp": "mean '--bindings'? 'omb-py overhead barrier --help'",
         "latency --np 2": "launcher's: mpiexec -n 2 omb-py latency",
         "histroy": "unknown command or benchmark 'histroy': did you mean history?",
     },

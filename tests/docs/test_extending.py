@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from omb_py.benchmarks.algorithms import TABLE, OwnAlgorithm, bcast
+from omb_py.core.options import Options
 from tests import ROOT
+from tests.benchmarks import test_outputs, test_own_algorithms
 from tests.conftest import BIN, PLUGIN, run
 
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -40,6 +45,22 @@ def test_the_examples_are_whole_modules_of_at_most_thirty_lines() -> None:
         code = [line for line in text.splitlines() if line.strip()]
         assert len(code) <= 30, place
         compile(text, place, "exec")
+
+
+def test_the_benchmark_tells_the_memory_that_it_allocates() -> None:
+    names: dict[str, Any] = {}
+    exec(EXAMPLES["omb_py/benchmarks/handover.py"], names)
+    test_outputs.test_no_rank_allocates_more_than_the_estimate(names["HANDOVER"])
+
+
+def test_the_algorithm_gives_every_rank_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    (text,) = re.findall(r"^def linear.*?(?=^```)", PAGE, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = vars(bcast).copy()
+    exec(text, names)
+    row = OwnAlgorithm("linear", names["linear"], "the page")
+    monkeypatch.setitem(TABLE, "bcast", replace(TABLE["bcast"], algorithms=(row,)))
+    for ranks in (1, 2, 5):
+        test_own_algorithms.simulate("bcast", Options(algorithm="linear"), ranks, elements=3)
 
 
 @pytest.mark.long
