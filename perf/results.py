@@ -17,6 +17,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ FAMILIES = {
     "put_latency": "--sizes 8",
     "put_bw": "--sizes 8",
     "comm_dup": "",
-    "file_write": "--sizes 8 --no-file-sync",
+    "file_write": f"--sizes 8 --no-file-sync --file {tempfile.gettempdir()}/omb-py-file",
 }
 """A benchmark of each family, and its options, whose calls docs/overhead.md shows."""
 
