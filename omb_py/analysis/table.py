@@ -186,12 +186,14 @@ def results_of(source: Source) -> Results:
     names = {Row: "rows", OverheadRow: "overhead", PairRow: "pairs"}
     none, runs = of_rows([], {}), getattr(source, "runs", {})
     missing = columns_without_values(table)
-    whole = {
-        name: convert_types(table[name], name, kind) if name in COLUMNS else table[name]
-        for name in table
-    }
-    absent = (name for name in getattr(none, names[kind]) if name not in table)
-    whole = {name: missing[kind_of(name, kind)] for name in absent} | whole
+    whole: dict[str, pd.Series] = {}
+    for name in dict.fromkeys([*getattr(none, names[kind]), *table]):
+        if name not in table:
+            whole[name] = missing[kind_of(name, kind)]
+        elif name in COLUMNS:
+            whole[name] = convert_types(table[name], name, kind)
+        else:
+            whole[name] = table[name]
     return replace(none, runs=runs, **{names[kind]: pd.DataFrame(whole)})
 
 

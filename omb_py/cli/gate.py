@@ -317,8 +317,8 @@ def measure(
         job.check_launcher()
         with job.agreement():  # what cannot be read or written is refused before measuring
             if job.rank == 0:
-                for path in (request.drain, request.to.path):
-                    files.check_writable(path)
+                files.check_writable(request.drain, "; choose another place for --drain")
+                files.check_writable(request.to.path, "; choose another place for --output")
             if request.expected is not None and job.rank == 0:
                 from omb_py.analysis import references
 

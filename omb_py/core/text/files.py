@@ -120,12 +120,12 @@ def write(path: str | Path, content: str | bytes, advice: str = "") -> None:
             file.write(data)
 
 
-def check_writable(path: str | Path | None) -> None:
-    """Raise `OmbError` if `write` could not make a file in its folder, which is made."""
+def check_writable(path: str | Path | None, advice: str = "") -> None:
+    """Raise `OmbError`, as `write` does, if it could not make this file; its folder is made."""
     if path is None or is_special(Path(path)):
         return
     path = Path(path)
-    with failing("write", path):
+    with failing("write", path, advice=advice):
         make_folder(path.parent)
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
