@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from statistics import median
 
 from omb_py.core.text.units import digits, size_text, value_text
+from perf.jobs import parsed
 
 RESULTS = Path(__file__).parent.parent / "results"
 LIBRARIES = {"MPICH": "mpich", "Open MPI": "openmpi"}
@@ -50,7 +50,7 @@ COMPARED = (
 def rows_of(name: str) -> list[dict[str, str]]:
     """Return the rows of a file of results/, without its metadata."""
     with (RESULTS / name).open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+        return parsed(file)
 
 
 def beside_native() -> str:

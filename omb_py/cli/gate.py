@@ -319,11 +319,11 @@ def measure(
             if job.rank == 0:
                 files.check_writable(request.drain, "; choose another place for --drain")
                 files.check_writable(request.to.path, "; choose another place for --output")
-            if request.expected is not None and job.rank == 0:
-                from omb_py.analysis import references
+                if request.expected is not None:
+                    from omb_py.analysis import references
 
-                with launched.working("reading expected values"):
-                    references.load(request.expected)
+                    with launched.working("reading expected values"):
+                        references.load(request.expected)
         nodes = gate_turns.nodes_of(job)
         before = seconds_before(time.perf_counter(), 0.0) or time.perf_counter() - BEGAN
         end = time.monotonic() + max(0.0, FOR_OUTPUT * seconds - before)

@@ -210,21 +210,25 @@ class Measurement:
                         mpi.check(functions)
                     if on_subset:
                         mpi.check_on_subset(functions)
-            if plan.threads == 1:
-                loop = binding.loop(plan.iterations, pace)
-                # mpi4py 4.1's requests of persistent reductions do not keep their arrays
-                loop.plan = plan
-                return loop
-            if not binding.serves_threads:
-                raise UnsupportedError(
-                    f"binding {binding.name} lets one thread receive at a time, so that several "
-                    "wait for each other: use --binding pickle, or -t 1"
-                )
-            from omb_py.measure.threads import ThreadLoop
+            loop = self._loop(binding, plan, pace)
+            # mpi4py 4.1's requests of persistent reductions do not keep their arrays
+            loop.plan = plan
+            return loop
 
-            shares = (plan.iterations[number :: plan.threads] for number in range(plan.threads))
-            loops = [binding.loop(share, pace) for share in shares]
-            return ThreadLoop(loops, self.launch.buffer.enter)
+    def _loop(self, binding: Binding, plan: Plan, pace: Pace) -> Loop:
+        """Return the binding's loop of a plan, or one of several threads; raises `OmbError`."""
+        if plan.threads == 1:
+            return binding.loop(plan.iterations, pace)
+        if not binding.serves_threads:
+            raise UnsupportedError(
+                f"binding {binding.name} lets one thread receive at a time, so that several "
+                "wait for each other: use --binding pickle, or -t 1"
+            )
+        from omb_py.measure.threads import ThreadLoop
+
+        shares = (plan.iterations[number :: plan.threads] for number in range(plan.threads))
+        loops = [binding.loop(share, pace) for share in shares]
+        return ThreadLoop(loops, self.launch.buffer.enter)
 
     def pace(self) -> Pace:
         """Return the ranks' synchronization at the next size; with clocks, aligned anew.
