@@ -16,7 +16,7 @@ from tests.hosts.virtual_hosts import Hosts, virtual_hosts
 
 pytestmark = pytest.mark.any_library
 
-SLOW = Link(delay=5e-4, slow=(2, 5), slow_delay=2e-2)
+SLOW = Link(delay=5e-4, slow=(2, 5), slow_delay=4e-2)
 
 
 @pytest.fixture(scope="module")

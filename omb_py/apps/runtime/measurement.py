@@ -179,8 +179,8 @@ class ApplicationMeasurement:
         job = self._job
         self._progress("preparing")
         kernel = self._kernel(self._problem)
-        with job.agreement():
-            first = self._prepare_references()
+        with job.agreement():  # others sleep: importing scikit-learn takes seconds
+            first = alone(self._prepare_references, job.comm)
         run, nodes = new_run(), self._nodes
         with ExitStack() as limited:
             with job.agreement():
@@ -289,10 +289,8 @@ class ApplicationMeasurement:
         return writers_of(ApplicationRow, text, self._options)
 
     def _prepare_references(self) -> Kernel[Any] | None:
-        """Prepare the sequential programs, and the problem of one rank, only on rank 0."""
+        """Prepare the sequential programs, and return the kernel that one rank is to time, if any."""
         settings = self._settings
-        if self._job.rank != 0:
-            return None
         own = self._request.problem_for(1)
         same = own == self._problem
         if settings.check or (settings.references and same):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Run, rows_in_text, rows_of, run, succeeded
+from tests.conftest import OMB_PY, Run, rows_in_text, rows_of, run, succeeded
 from tests.helpers.reading import objects
 from tests.helpers.refusals import ANY_CODE, ENDED, assert_refused
 from tests.helpers.waiting import ended_by_timeout
@@ -44,6 +45,23 @@ def test_missing_package_ends_all_ranks(mpi: str, tmp_path: Path, application: s
     assert "rank" not in job.sentences[0]
     assert "abort" not in job.err.lower()
     assert job.out == ""
+
+
+def test_ranks_sleep_while_rank_0_prepares_the_reference(mpi: str, tmp_path: Path) -> None:
+    """Importing scikit-learn took 50 s beside seven ranks that looked for messages."""
+
+    def processor_seconds(pause: float) -> float:
+        (tmp_path / "sklearn.py").write_text(
+            f"import time; time.sleep({pause}); raise ModuleNotFoundError(name='sklearn')"
+        )
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        job = run([mpi, "-n", "3", OMB_PY, "knn"], {"PYTHONPATH": str(tmp_path)}, tmp_path, 60)
+        assert_refused(job, 8, "the Python package sklearn")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    pause = 3.0
+    assert processor_seconds(pause) - processor_seconds(0) < pause / 2
 
 
 @pytest.mark.parametrize("fault", ["raising", "killed"])
