@@ -50,6 +50,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_path_results_and_a_table_are_the_same_to_each_function(name: str, small: Path) -> None:
     function, results = FUNCTIONS[name], omb_py.load(small)

@@ -197,6 +197,7 @@ def test_newest_low_bandwidth_is_undecided() -> None:
     assert said(with_newest(60, 1, 10), column="bandwidth_MBps")[0] == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deviation", [0.02, 0.1])
 def test_steady_noise_never_fails_and_is_seldom_undecided(deviation: float) -> None:
     random = np.random.default_rng(5)

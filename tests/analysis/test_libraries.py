@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from omb_py.analysis.compare.side_by_side import compare
 from omb_py.analysis.libraries import beside, by_library, compared, sentences, sheet
@@ -40,6 +41,7 @@ def tables_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {str(name): own for name, own in rows.groupby("variant", sort=False)}
 
 
+@pytest.mark.long
 def test_library_against_itself_has_no_difference_in_20_of_20_tables() -> None:
     for seed in range(20):
         points = compared(tables_of(rows_of({"own": 1.0, "again": 1.0}, seed)), compare)

@@ -94,6 +94,7 @@ def test_what_it_cannot_do_is_one_sentence(measure: Run, line: str, sentence: st
     assert "omb_py/" not in done.err, "a traceback of ours"
 
 
+@pytest.mark.long
 def test_gate_leaves_out_what_torch_lacks(tmp_path: Path) -> None:
     command = torchrun.command(ranks=4, module="tests.mpi.programs.gate_by_torch")
     done = run(command, torchrun.environment(tmp_path), tmp_path, timeout=120)

@@ -215,7 +215,7 @@ def again(folder: Path, *values: float) -> tuple[str, ...]:
     return ("--confirm", str(len(values)), "--again", f"sh -c {shlex.quote(script)} {{sizes}}")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_failure_that_does_not_come_again_passes(
     in_process: Run, alps: Alps, tmp_path: Path
 ) -> None:
@@ -279,7 +279,7 @@ def test_report_chooses_one_of_several_systems(in_process: Run, tmp_path: Path) 
     assert not missing("--system --expected", done.err)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_report_has_the_same_table(in_process: Run, tmp_path: Path, alps: Alps) -> None:
     done = in_process("report", alps(4.9), "--expected", "alps-gh200", *HOSTS, "-o", "page.html")
     assert done.code == 0, done.err

@@ -33,6 +33,7 @@ ELSEWHERE = {"failed", "stopped_s"}
 test_stopped_jobs.py."""
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_every_column_is_filled_by_some_run(mpiexec: Run, tmp_path: Path) -> None:
     for number, (ranks, *words) in enumerate(RUNS):

@@ -13,6 +13,7 @@ from tests.conftest import Run, rows_of
 pytestmark = pytest.mark.every_library
 
 
+@pytest.mark.long
 def test_gate_that_judges_for_longer_than_its_timeout_goes_on(mpiexec: Run, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "drain")  # rank 0 waits until it is read
     reader = Timer(12, (tmp_path / "drain").read_text)
@@ -29,6 +30,7 @@ def test_gate_with_unknown_expected_values_is_refused_before_it_measures(mpiexec
     assert done.err.count("--expected none.csv: no such file") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ranks", "words"),
     [(1, ()), (2, ("--binding", "native", "--buffer", "bytearray")), (3, ("--sizes", "1"))],

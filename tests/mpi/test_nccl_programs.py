@@ -157,6 +157,7 @@ def test_every_way_to_wait_and_to_average_has_times(
     assert all(0 < row["latency_us"] < 1e6 and "validation" not in row for row in rows)
 
 
+@pytest.mark.long
 @needs_torchrun
 def test_ranks_that_srun_starts_meet_without_mpi(tmp_path: Path) -> None:
     python = torchrun.python_with_torch()

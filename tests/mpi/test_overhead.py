@@ -57,6 +57,7 @@ def test_memory_of_persistent_reductions_outlives_their_plan(mpiexec: Run, bench
 LAUNCHES = ("overhead", "allreduce", "--launches", "2", "-n", "2", "--sizes", "8", *QUICK)
 
 
+@pytest.mark.long
 @pytest.mark.every_library
 def test_launches_give_a_table_over_them(mpi: str, omb_py: Run, tmp_path: Path) -> None:
     words = ("--bindings", "native,buffer", "--thread-level", "multiple", "--output", "o.csv")
@@ -72,6 +73,7 @@ def test_launches_give_a_table_over_them(mpi: str, omb_py: Run, tmp_path: Path) 
     assert "# pace: core" in (tmp_path / "o.csv").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_launches_added_to_a_file_are_combined_alone(mpi: str, omb_py: Run, tmp_path: Path) -> None:
     words = ("--bindings", "native,buffer", "--output", "o.csv", "--format", "json")

@@ -48,6 +48,7 @@ def configured(folder: Path, microseconds: float) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("microseconds", "said"),
     [(1e9, ""), (1e-3, "scontrol update NodeName=n7 State=DRAIN Reason='omb-py gate: ")],
@@ -79,6 +80,7 @@ def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slurm]:
         yield with_the_suite(environment)
 
 
+@pytest.mark.long
 def test_slurm_runs_the_checks_and_the_nightly_job(checked: Slurm, tmp_path: Path) -> None:
     night = str(CONTRIB / "omb-py-gate-nightly.sh")
     own = {"OMB_PY_GATE_FOLDER": str(tmp_path / "nights"), "OMB_PY_GATE_OPTIONS": "--time 15s"}

@@ -215,6 +215,7 @@ def test_slurm_itself_accepts_every_directive_of_its_scripts(slurm: Slurm, tmp_p
         slurm.run("sbatch", "--test-only", path.name, cwd=tmp_path)
 
 
+@pytest.mark.long
 def test_slurm_takes_the_job_of_a_copied_machine_file(slurm: Slurm, tmp_path: Path) -> None:
     shown = omb_py(slurm, tmp_path, "machine", "show", "generic-slurm")
     (tmp_path / "mine.toml").write_text("\n".join(shown))

@@ -114,6 +114,7 @@ def test_a_process_tells_what_it_has_mapped(tmp_path: Path, segment: Path) -> No
     shm_files.record(str(tmp_path / "nowhere"))
 
 
+@pytest.mark.long
 def test_launcher_that_is_being_started_ends_with_a_killed_sweep(tmp_path: Path) -> None:
     """pytest-randomly seeds the moments, of which one in twenty is too early for a mark."""
     marks = [f"{tmp_path}:{number}" for number in range(100)]

@@ -138,6 +138,7 @@ def test_dark_where_the_reader_likes_it_dark(opened: Any, real: Path) -> None:
     shown.page.wait_for_function("document.getElementById('plot').innerHTML.includes('#0072B2')")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [375, 800, 1440])
 @pytest.mark.parametrize("page", ["real", "made"])
 def test_page_fits_any_width(
@@ -149,6 +150,7 @@ def test_page_fits_any_width(
     assert shown.page.evaluate("document.documentElement.scrollWidth") == width
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [375, 1440])
 def test_figure_fits_its_box_with_text_that_can_be_read(
     opened: Any, real: Path, width: int

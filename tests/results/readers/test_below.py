@@ -292,6 +292,7 @@ def test_show_puts_layers_under_each_other() -> None:
     assert not missing("ucx_perftest ucx 8 B 1.20 µs perftest verbs ofi", result.stdout)
 
 
+@pytest.mark.long
 def test_compare_pairs_ping_pongs_and_nothing_one_sided(tmp_path: Path) -> None:
     native = tmp_path / "osu_latency.txt"
     native.write_text("# OSU MPI Latency Test v7.4\n# Size   Avg Latency(us)\n8     1.31\n")

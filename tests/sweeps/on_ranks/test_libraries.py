@@ -44,6 +44,7 @@ def machine(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_libraries_take_turns_in_one_table_and_one_that_does_not_start_is_named(
     tmp_path: Path, machine: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_sweep_whose_libraries_cannot_be_started_refused(tmp_path: Path, machine
     assert_refused(done, 1, "no library of two can be started empty: gone: /none/bin/python")
 
 
+@pytest.mark.long
 def test_rows_of_another_library_under_the_same_name_are_refused(
     tmp_path: Path, machine: Path
 ) -> None:

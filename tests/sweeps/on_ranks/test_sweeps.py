@@ -561,7 +561,7 @@ def test_one_cause_of_all_points_stops_the_sweep(tmp_path: Path) -> None:
     assert commands == [2, 2, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_row_of_a_suspended_job_is_measured_again(tmp_path: Path) -> None:
     options = {"iterations": 1_000_000_000, "max_time": 1.0}
     sweep = SmallSweep(tmp_path, NAME + experiment(ranks=2, options=options))
@@ -591,6 +591,7 @@ exec "$@"
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ends", "words"), [("exit 1", ""), ("exec sleep 60", "had not met after 4.0 s (time_limit)")]
 )

@@ -120,6 +120,7 @@ def test_wrong_command_is_one_sentence(profiled: Profiled, words: list[str], sen
     assert_refused(profiled(2, *words).job, ANY_CODE, sentence)
 
 
+@pytest.mark.long
 @pytest.mark.any_library
 def test_a_profile_is_not_written_over(profiled: Profiled) -> None:
     assert len(succeeded_records(profiled(2, *HELLO))) == 2

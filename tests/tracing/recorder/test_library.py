@@ -52,6 +52,7 @@ def test_missing_compiler_is_said_once(profiled: Profiled, tmp_path: Path, ranks
     assert "has run" not in job.out + job.err
 
 
+@pytest.mark.long
 def test_a_library_that_is_there_needs_no_compiler(profiled: Profiled, recorder_cache: str) -> None:
     program = "from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n"
     profiled(1, program=program)
