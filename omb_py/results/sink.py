@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
@@ -145,10 +146,20 @@ Sink: TypeAlias = StreamSink | FileSink
 
 def open_sink(path: Path, clear: bool, begun: Begun) -> Sink:
     """Return the sink of a name, as `FileSink` takes it: a file, or a device or a pipe."""
-    if path.is_file() or path.is_dir() or not path.exists():
+    if is_file_or_free(path):
         return FileSink(path, clear, begun)
     with writing(path):
         return StreamSink(open(os.open(path, os.O_RDWR), "wb"), path)
+
+
+def is_file_or_free(path: Path) -> bool:
+    """Return whether a name is of a file or a folder, or of nothing yet."""
+    # one look: between two of them another job can make the file, which is then no device
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # opening it says why
+        return True
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def end_of_lines(descriptor: int, size: int) -> int:

@@ -12,6 +12,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from omb_py.analysis.table import load
 from omb_py.core.errors import OmbError, UsageError
 from omb_py.results.columns import OverheadRow, Row
 from omb_py.results.csv_json import CsvWriter, JsonWriter, cell, header_of, open_csv, open_json
+from omb_py.results.sink import is_file_or_free
 from omb_py.results.writer import Collector
 from tests import ROOT
 from tests.helpers.reading import read_file
@@ -211,6 +213,23 @@ def test_jobs_share_a_file(tmp_path: Path, suffix: str, writers: int, rows: int)
     for number in range(writers):
         assert [size for run, size in found if run == f"run {number}"] == list(range(rows))
     assert len(found) == writers * rows
+
+
+def test_file_that_another_job_makes_at_the_moment_is_no_device(tmp_path: Path) -> None:
+    path, ended = tmp_path / "rows.csv", threading.Event()
+
+    def other_jobs() -> None:
+        while not ended.is_set():
+            path.touch()
+            path.unlink()
+
+    thread = threading.Thread(target=other_jobs)
+    thread.start()
+    try:
+        assert all(is_file_or_free(path) for _ in range(50_000))
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_file_without_locks_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
