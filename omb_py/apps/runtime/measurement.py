@@ -289,7 +289,7 @@ class ApplicationMeasurement:
         return writers_of(ApplicationRow, text, self._options)
 
     def _prepare_references(self) -> Kernel[Any] | None:
-        """Prepare the sequential programs, and return the kernel that one rank is to time, if any."""
+        """Prepare the sequential programs; return the kernel that one rank is to time, if any."""
         settings = self._settings
         own = self._request.problem_for(1)
         same = own == self._problem
