@@ -135,6 +135,7 @@ PARTS = {
     "two-core-vm": Part(
         ("two-core-vm.csv",),
         tuple(f"mpiexec -n 2 omb-py {name} -q -o two-core-vm.csv" for name in TEN),
+        figures=("python -m perf.report_pictures",),
     ),
     "overhead": Part(
         ("overhead-*.csv",),

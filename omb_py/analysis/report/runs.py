@@ -70,9 +70,10 @@ def origin(rows: pd.DataFrame, runs: Runs) -> dict[str, str]:
     found = {
         "When": span(names) or unknown,
         "Machine": " · ".join(filter(None, machine)) or unknown,
-        "Conditions": next(iter(unique("conditions")), ""),
         "Software": " · ".join(filter(None, software)) or unknown,
         "Measured": measured,
+        # wide ones come last, so that the others share lines
+        "Conditions": next(iter(unique("conditions")), ""),
         "Command": first_of(commands, 1) or unknown,
     }
     return {name: text for name, text in found.items() if text}

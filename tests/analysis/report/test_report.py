@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from omb_py.analysis.listing import shared, sheets
 from omb_py.analysis.points import distinctions
 from omb_py.analysis.report.page import MAX_ROWS, digest, report, template
-from omb_py.analysis.report.runs import places
+from omb_py.analysis.report.runs import origin, places
 from omb_py.analysis.table import Results, load
 from omb_py.cli.report import command
 from omb_py.core.errors import OmbError
@@ -311,6 +311,13 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, quiet: Results)
     done = CliRunner().invoke(command, arguments)
     assert isinstance(done.exception, OmbError)
     assert "cannot write" in str(done.exception)
+
+
+def test_fields_of_the_head_that_take_a_line_come_last() -> None:
+    results = load(ROOT / "results" / "two-core-vm.csv")
+    wide = re.search(r'name in (\(.*?\)) %} class="wide"', template("report.html.j2"))
+    assert wide
+    assert str(tuple(origin(results.rows, results.runs))[-2:]).replace("'", '"') == wide[1]
 
 
 @pytest.mark.long

@@ -1,0 +1,43 @@
+"""Draw the pictures of a report that docs/plots.md shows, in a Chromium.
+
+python -m perf.report_pictures     (make results PARTS=two-core-vm)
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import omb_py
+from tests.conftest import BROWSERS, OFFLINE
+
+ROOT = Path(__file__).parent.parent
+SIZES = {1440: 1100, 800: 1000, 400: 1000}
+"""Heights of the pictures by their widths, in pixels."""
+
+
+def main() -> int:
+    """Draw; 1 where there is no Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        print(f"needs one of {', '.join(BROWSERS)}", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        page = Path(folder) / "report.html"
+        page.write_text(omb_py.report(ROOT / "results" / "two-core-vm.csv"), encoding="utf-8")
+        browser = driver.chromium.launch(executable_path=program, args=OFFLINE.split())
+        for width, height in SIZES.items():
+            shown = browser.new_page(viewport={"width": width, "height": height})
+            shown.goto(page.as_uri())
+            shown.wait_for_selector("#plot svg")
+            shown.screenshot(path=ROOT / "docs" / "figures" / f"report-{width}.png")
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
