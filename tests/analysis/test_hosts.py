@@ -64,6 +64,7 @@ def test_healthy_fleet_has_no_slow_host(tmp_path: Path, hosts: int) -> None:
     assert "no host is slow: one would have to take up to 1." in found.remarks[0]
 
 
+@pytest.mark.slow
 def test_healthy_few_hosts_of_much_noise_and_many_points_have_no_slow_one() -> None:
     random = np.random.default_rng(1)
     points, hosts = 160, 5
@@ -94,6 +95,7 @@ def test_host_that_lacks_points_of_others_is_named(tmp_path: Path) -> None:
     assert "1 host without points that most hosts have: node03 (1)" in found.remarks
 
 
+@pytest.mark.slow
 def test_check_judges_each_host_and_names_the_slow_one(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "site.csv").write_text(SITE)
     folder = str(fleet(tmp_path / "f", 30, {7: 3.0}))
@@ -186,6 +188,7 @@ def test_update_refuses_results_of_two_processors(in_process: Run, tmp_path: Pat
     assert not missing("several machines processor EPYC Grace", done.err)
 
 
+@pytest.mark.slow
 def test_report_names_the_slow_host_and_draws_it_apart(in_process: Run, tmp_path: Path) -> None:
     fleet(tmp_path / "f", 30, {7: 3.0})
     assert in_process("report", "f", "-o", "page.html").code == 0
@@ -201,6 +204,7 @@ def test_show_across_hosts_has_a_column_for_each_name(in_process: Run, tmp_path:
     assert not missing("node00 node01 node02 node03 8 B", done.out)
 
 
+@pytest.mark.slow
 def test_show_across_many_hosts_has_the_slowest_beside_all(in_process: Run, tmp_path: Path) -> None:
     fleet(tmp_path / "f", 30, {22: 3.0})
     heads = in_process("show", "f", "--across", "hosts").out.splitlines()[1]

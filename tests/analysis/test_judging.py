@@ -72,6 +72,7 @@ def test_show_has_the_row_with_its_check_and_a_note(in_process: Run) -> None:
     assert not missing("note: failed-row.txt allreduce 8 B data wrong", done.err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [("Fail",) * 6, ("Pass",) * 5 + ("Fail",)])
 def test_check_fails_on_wrong_data(
     in_process: Run, tmp_path: Path, others: tuple[str, ...]
@@ -85,6 +86,7 @@ def test_check_fails_on_wrong_data(
     assert "PASS" not in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [("Fail",) * 6, ("Pass",) * 5 + ("Fail",)])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_compare_fails_on_wrong_data_of_either_side(

@@ -49,12 +49,14 @@ def test_library_against_itself_has_no_difference_in_20_of_20_tables() -> None:
         assert points["best"].isna().all(), seed
 
 
+@pytest.mark.slow
 def test_library_that_is_faster_than_every_other_is_best() -> None:
     points = compared(tables_of(rows_of({"a": 1.0, "b": 0.6, "c": 0.8}, 1)), compare)
     assert set(points["best"]) == {"b"}
     assert list(sentences(points, "a")) == [f"b: best at 15 of 15 points ({', '.join(BENCHMARKS)})"]
 
 
+@pytest.mark.slow
 def test_best_is_not_proved_where_two_are_alike() -> None:
     for times in ({"a": 1.0, "b": 0.6, "c": 0.6}, {"a": 0.6, "b": 1.0, "c": 0.6}):
         points = compared(tables_of(rows_of(times, 2)), compare)
@@ -62,11 +64,13 @@ def test_best_is_not_proved_where_two_are_alike() -> None:
         assert [*sentences(points, "a")][-1] == "no library is proved to be best at 15 of 15 points"
 
 
+@pytest.mark.slow
 def test_base_is_best_where_all_others_are_slower() -> None:
     points = compared(tables_of(rows_of({"a": 1.0, "b": 1.5, "c": 2.0}, 3)), compare)
     assert set(points["best"]) == {"a"}
 
 
+@pytest.mark.slow
 def test_table_has_a_line_for_each_point_and_a_column_for_each_library() -> None:
     rows = rows_of({"a": 1.0, "b": 0.5, "c": 1.0}, 4)
     rows = rows[~((rows["variant"] == "c") & (rows["benchmark"] == "bcast"))]
@@ -90,6 +94,7 @@ def test_rows_are_apart_by_labels_only_where_software_follows_them() -> None:
     assert [*by_library(mixed)] == ["a 1.0", "b 1.0"]
 
 
+@pytest.mark.slow
 def test_libraries_measured_once_have_no_table() -> None:
     rows = rows_of({"a": 1.0, "b": 0.5}, 6)
     assert beside(rows, "auto") is not None
@@ -97,6 +102,7 @@ def test_libraries_measured_once_have_no_table() -> None:
     assert beside(once, "auto") is None
 
 
+@pytest.mark.slow
 def test_report_of_libraries_begins_with_their_table() -> None:
     page = report(rows_of({"a": 1.0, "b": 0.5}, 7))
     assert page.index(">MPI libraries<") < page.index(">Key numbers<")

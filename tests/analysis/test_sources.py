@@ -236,6 +236,7 @@ def test_a_run_that_is_there_twice_counts_once(
 class TestWhatACommandIsNotAbout:
     """It is said, not left out in silence."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["compare", "model"])
     def test_rows_of_overheads(self, name: str, tmp_path: Path) -> None:
         log = tmp_path / "job.log"

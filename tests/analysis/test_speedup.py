@@ -185,6 +185,7 @@ def test_wrong_row_is_left_out_and_named(tmp_path: Path, wrong: dict[str, Any], 
     assert problem.line is not None
 
 
+@pytest.mark.slow
 @given(st.data(), st.binary(max_size=300))
 @examples(100)
 def test_damage_is_left_out_or_refused(

@@ -90,6 +90,7 @@ class TestRatiosOfNumbersThatWereRounded:
         assert " 2 " in comparison_text(points, "base")
         assert "2.000" not in comparison_text(points, "base") + sentences(points)["other"]
 
+    @pytest.mark.slow
     def test_fail_no_guard_by_their_rounding_alone(self) -> None:
         base, near, far = (table({"bytes": 1, "latency_us": value}) for value in (0.01, 0.02, 0.09))
         assert conclusion(compare(base, near, launch_spread=0.03), 1.05).reasons == ()
@@ -122,6 +123,7 @@ class TestNumbersThatAreNoTime:
         assert (Path(problem.path).name, problem.line) == ("a.csv", 5)
         assert f"a latency of {bad:g} us" in problem.text
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("bad", BAD)
     def test_are_no_points_that_a_side_does_not_have(self, tmp_path: Path, bad: float) -> None:
         good = latencies(tmp_path / "good.csv", {8: 1.0, 16: 1.5}, "A")

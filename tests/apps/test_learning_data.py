@@ -183,6 +183,7 @@ def test_one_wrong_class_fails() -> None:
     assert "1 of 40 classes differ" in check.text
 
 
+@pytest.mark.slow
 def test_one_wrong_distance_fails() -> None:
     found, reference = classified_by_scikit_learn()
     found.squares[7, 2] += 1e-6

@@ -94,6 +94,7 @@ def test_a_payload_of_another_length_is_no_payload(opened: Buffer) -> None:
         memory.write(bytes(9))
 
 
+@pytest.mark.slow
 def test_staged_memory_carries_bytes_both_ways(opened: Buffer) -> None:
     memory = opened.allocate(16, CHAR)
     memory.fill(b"0123456789abcdef")

@@ -82,6 +82,7 @@ def test_results_within_the_limits_pass(in_process: Run, alps: Alps) -> None:
     assert not missing("PASS: 2 of 2 values as expected from alps-gh200", done.out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("time", "words", "code", "said"),
     [
@@ -103,6 +104,7 @@ def test_results_that_do_not_pass_have_a_code_and_a_reason(
     assert not missing(said, done.out)
 
 
+@pytest.mark.slow
 def test_figures_without_limits_are_shown_and_not_judged(in_process: Run, alps: Alps) -> None:
     words = ("check", alps(400.9), "--expected", "olivia-openmpi", *OF_LATENCY)
     done = in_process(*words)
@@ -117,6 +119,7 @@ def test_figures_without_limits_are_shown_and_not_judged(in_process: Run, alps: 
     assert verdicts == {1: "not measured", **dict.fromkeys((256, 1 << 20, 4 << 20), "no limit")}
 
 
+@pytest.mark.slow
 def test_file_without_limits_is_judged_with_the_default_and_says_so(
     in_process: Run, alps: Alps, tmp_path: Path
 ) -> None:
@@ -127,6 +130,7 @@ def test_file_without_limits_is_judged_with_the_default_and_says_so(
         assert ("1 reference without limits: judged with 15%" in done.out) == (not tolerance)
 
 
+@pytest.mark.slow
 def test_machine_on_one_host_is_not_compared_with_figures_between_two(in_process: Run) -> None:
     table = str(RESULTS / "two-core-vm.csv")
     words = ("check", table, "--where", "mpi=MPICH 5.0.2", "--expected", "fugaku")
@@ -136,6 +140,7 @@ def test_machine_on_one_host_is_not_compared_with_figures_between_two(in_process
         assert not missing("references of 2 hosts were not compared: other hosts", done.out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bus", "code"), [(120.0, 4), (132.9, 4), (133.1, 0)])
 def test_limits_of_alps_are_those_of_cscs(
     in_process: Run, tmp_path: Path, bus: float, code: int
@@ -151,12 +156,14 @@ def test_limits_of_alps_are_those_of_cscs(
     assert "133 GB/s bus to 147 GB/s bus" in done.out
 
 
+@pytest.mark.slow
 def test_results_without_a_reference_exit_with_7(in_process: Run) -> None:
     done = in_process("check", REFERENCE, "--expected", "coreweave-gb200")
     assert done.code == 7
     assert not missing("3 references CANNOT TELL: there is no value to judge", done.out)
 
 
+@pytest.mark.slow
 def test_tolerance_is_of_references_that_state_none(in_process: Run, alps: Alps) -> None:
     words = ("check", alps(4.9), "--expected", "olivia-openmpi", *OF_LATENCY)
     assert in_process(*words).code == 7
@@ -165,6 +172,7 @@ def test_tolerance_is_of_references_that_state_none(in_process: Run, alps: Alps)
     assert "CANNOT TELL: 3 of 4 values" in within.out
 
 
+@pytest.mark.slow
 def test_documents_have_every_reference(in_process: Run, alps: Alps) -> None:
     words = ("check", alps(4.9), "--expected", "alps-gh200", *HOSTS, "--format")
     done = in_process(*words, "csv")
@@ -238,6 +246,7 @@ def test_failure_that_comes_again_exits_with_4(in_process: Run, alps: Alps, tmp_
     assert not missing("FAIL: 256 B confirmed: 4.90 µs, 5.00 µs, median", done.out)
 
 
+@pytest.mark.slow
 def test_failure_out_of_place_fails_though_its_line_has_a_passing_row_in_place(
     in_process: Run, tmp_path: Path
 ) -> None:
@@ -265,6 +274,7 @@ def test_confirmation_needs_no_launcher_around_it(in_process: Run, alps: Alps) -
     assert not missing("--confirm without a launcher", done.err)
 
 
+@pytest.mark.slow
 def test_report_chooses_one_of_several_systems(in_process: Run, tmp_path: Path) -> None:
     limits = {"latency": [9.0, None, 0.1, "us"]}
     (tmp_path / "site.json").write_text(json.dumps({"a:cpu": limits, "a:gpu": limits}))

@@ -53,6 +53,7 @@ def slowed(factor: float, path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_two_files_are_a_table_and_a_verdict(in_process: Run) -> None:
     done = succeeded(in_process("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD))
     lines = done.out.splitlines()
@@ -96,6 +97,7 @@ def test_99th_percentiles_are_compared_where_they_are_asked_for(
     assert tails.startswith("slower, 99th percentiles: 1.500x slower on average")
 
 
+@pytest.mark.slow
 def test_verdicts_are_corrected_for_many_sizes(in_process: Run, tmp_path: Path) -> None:
     # 20 sizes, of which one is slower by more than its own interval
     head = "run,benchmark,bytes,ranks,latency_us\n"
@@ -134,6 +136,7 @@ def test_document_has_every_point_and_column_and_nothing_else(
     assert_refused(in_process(*words, "--output", f"deep/points.{kind}"), 2, "--force")
 
 
+@pytest.mark.slow
 def test_json_has_verdicts_failures_and_a_summary(in_process: Run) -> None:
     words = ("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "--fail-above", "5%")
     document = json.loads(in_process(*words, "--format", "json").out)
@@ -142,6 +145,7 @@ def test_json_has_verdicts_failures_and_a_summary(in_process: Run) -> None:
     assert {"slowdown", "slowdown_low", "slowdown_high"} <= set(document["pairs"][0])
 
 
+@pytest.mark.slow
 def test_markdown_is_a_table_of_the_same_cells(in_process: Run, tmp_path: Path) -> None:
     done = in_process("compare", str(MPICH), str(OPEN_MPI), *LATENCY, *SPREAD, "-o", "table.md")
     assert done.code == 0, done.err
@@ -168,6 +172,7 @@ def test_a_guard_passes_and_fails_with_its_own_exit_code(in_process: Run, tmp_pa
     assert "8 B: 1.08 µs against 902 ns" in reasons[1]
 
 
+@pytest.mark.slow
 def test_guard_of_one_run_a_side_cannot_tell(in_process: Run, tmp_path: Path) -> None:
     slower = str(slowed(30, tmp_path / "slower.csv"))
     done = in_process("compare", str(MPICH), slower, *LATENCY, "--fail-above", "5%")
@@ -177,6 +182,7 @@ def test_guard_of_one_run_a_side_cannot_tell(in_process: Run, tmp_path: Path) ->
     assert "PASS" not in done.out
 
 
+@pytest.mark.slow
 def test_a_guard_that_compares_only_a_part_fails(in_process: Run, tmp_path: Path) -> None:
     part = tmp_path / "part.csv"
     part.write_text("".join(MPICH.read_text().splitlines(keepends=True)[:17]))
@@ -187,6 +193,7 @@ def test_a_guard_that_compares_only_a_part_fails(in_process: Run, tmp_path: Path
     assert "1 cannot be judged" in said
 
 
+@pytest.mark.slow
 def test_native_text_is_compared_with_ours(in_process: Run, tmp_path: Path) -> None:
     (tmp_path / "osu_latency.txt").write_text(NATIVE_TEXT)
     done = in_process("compare", "osu_latency.txt", str(MPICH), "--where", "benchmark=latency")
@@ -224,6 +231,7 @@ def test_several_results_stand_beside_each_other(in_process: Run) -> None:
     assert not missing("same: no difference 1.000 95 % interval 0.", done.out)
 
 
+@pytest.mark.slow
 def test_points_of_one_side_only_are_named(in_process: Run) -> None:
     chosen = ("--where", "benchmark=latency,hello", "--where", "mpi=Open MPI 5.0.11")
     full = RESULTS / "two-core-vm.csv"

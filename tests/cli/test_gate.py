@@ -95,6 +95,7 @@ def test_gate_tells_two_hosts_of_one_name_apart_and_drains_it(
     assert (tmp_path / "bad").read_text() == "a\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [16, 2000])
 def test_gate_of_files_of_nodes_names_the_slow_one(
     in_process: Run, tmp_path: Path, number: int
@@ -137,6 +138,7 @@ def test_gate_takes_hosts_from_the_ranks_of_nccl_tests(in_process: Run, tmp_path
     verdict(in_process("gate", "two.txt"), 7, "2 points of fewer than 3 hosts: which")
 
 
+@pytest.mark.slow
 def test_gate_of_a_jobs_file_judges_all_its_stages(in_process: Run, tmp_path: Path) -> None:
     slow = str(job(tmp_path / "slow.csv", {2: 2.0}))
     words = ("FAIL: c  ", "slow at 2 points", "3 of 4 hosts fine")
@@ -151,6 +153,7 @@ def test_gate_of_a_jobs_file_judges_all_its_stages(in_process: Run, tmp_path: Pa
     verdict(in_process("gate", str(wrong)), 4, "wrong.csv: pack at 8 B", "in 12 rows")
 
 
+@pytest.mark.slow
 def test_gate_of_incomplete_files_is_no_pass(in_process: Run, tmp_path: Path) -> None:
     folder = fleet(tmp_path / "f", 6)
     path = folder / "EPYC-03.csv"
@@ -169,6 +172,7 @@ def test_gate_of_incomplete_files_is_no_pass(in_process: Run, tmp_path: Path) ->
     verdict(in_process("gate", *files), 7, "1 not measured (node05)")
 
 
+@pytest.mark.slow
 def test_gate_with_expected_values_names_the_host_or_the_pair(
     in_process: Run, tmp_path: Path
 ) -> None:
@@ -182,6 +186,7 @@ def test_gate_with_expected_values_names_the_host_or_the_pair(
     verdict(done, 4, "FAIL: c  latency 8 B in pairs", "3 of 4 hosts fine")
 
 
+@pytest.mark.slow
 def test_gate_writes_verdicts_in_each_format(in_process: Run, tmp_path: Path) -> None:
     fleet(tmp_path / "f", 6, {3: 3.0})
     for name, words in {

@@ -71,6 +71,7 @@ def undecided(done: Finished, *names: str) -> bool:
     return done.code == 7 and all(name in last for name in names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "", "1e400"])
 def test_row_without_a_number_in_one_launch_is_undecided(
     checked: Run, tmp_path: Path, text: str
@@ -80,6 +81,7 @@ def test_row_without_a_number_in_one_launch_is_undecided(
     assert undecided(checked(folder), "again.csv:7")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -101,6 +103,7 @@ def test_file_of_a_run_that_failed_is_undecided(
     assert undecided(in_process("compare", str(launches(tmp_path / "b")), str(folder), *spread))
 
 
+@pytest.mark.slow
 def test_text_without_results_next_to_texts_of_results_is_undecided(
     checked: Run, tmp_path: Path
 ) -> None:
@@ -114,6 +117,7 @@ def test_text_without_results_next_to_texts_of_results_is_undecided(
     assert undecided(checked(folder), "node7.txt")
 
 
+@pytest.mark.slow
 def test_links_inside_the_folder_are_no_loss(checked: Run, tmp_path: Path) -> None:
     folder = tmp_path / "nights"
     launches(folder / "2026-11-01")
@@ -160,6 +164,7 @@ def test_impossible_number_is_undecided(checked: Run, tmp_path: Path) -> None:
     assert undecided(checked(run, references), "impossible: bw")
 
 
+@pytest.mark.slow
 def test_slow_host_of_a_fleet_is_undecided_in_a_comparison(in_process: Run, tmp_path: Path) -> None:
     base, other = launches(tmp_path / "b", 10), launches(tmp_path / "n", 10, slow=4)
     gate = ("--fail-above", "10%")
@@ -168,12 +173,14 @@ def test_slow_host_of_a_fleet_is_undecided_in_a_comparison(in_process: Run, tmp_
     assert in_process("compare", str(other), str(launches(tmp_path / "m", 10)), *gate).code == 0
 
 
+@pytest.mark.slow
 def test_results_compared_with_themselves_are_undecided(in_process: Run, tmp_path: Path) -> None:
     base = launches(tmp_path / "b", 10)
     done = in_process("compare", str(base), str(base), "--fail-above", "10%")
     assert undecided(done, "all of its runs are in b")
 
 
+@pytest.mark.slow
 def test_percentile_that_only_the_base_has_is_undecided(in_process: Run, tmp_path: Path) -> None:
     head = COLUMNS.replace("iterations", "sample_p50_us,sample_p99_us,iterations")
     for side, iterations in (("b", 10000), ("n", 500)):

@@ -36,6 +36,7 @@ def test_violations_are_a_table_and_a_summary(in_process: Run, slow_gather: Path
     assert "not measured: gather <= gatherv, gather <= reduce" in done.out
 
 
+@pytest.mark.slow
 def test_a_violation_beyond_the_limit_fails(in_process: Run, slow_gather: Path) -> None:
     words = ("guidelines", str(slow_gather), "--only", "emulation", "--fail-above")
     failed = in_process(*words, "20%")
@@ -49,6 +50,7 @@ def test_a_violation_beyond_the_limit_fails(in_process: Run, slow_gather: Path) 
     assert not missing(said, undecided.out)
 
 
+@pytest.mark.slow
 def test_documents_have_every_check(in_process: Run, slow_gather: Path) -> None:
     words = ("guidelines", str(slow_gather), "--only", "emulation,gather")
     table = pd.read_csv(io.StringIO(in_process(*words, "--format", "csv").out))

@@ -83,6 +83,7 @@ def test_changes_are_a_table_with_what_changed(in_process: Run, nightly: Path) -
     assert "1 series of 60 runs were judged: 1 change, 0 outliers" in done.out
 
 
+@pytest.mark.slow
 def test_limit_below_the_change_fails_one_above_passes(in_process: Run, nightly: Path) -> None:
     failed = in_process("history", str(nightly), "--fail-above", "5%")
     assert failed.code == 4

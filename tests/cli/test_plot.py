@@ -32,6 +32,7 @@ def test_a_benchmark_becomes_a_png_of_its_name(omb_py: Run, tmp_path: Path) -> N
     assert (tmp_path / "latency.png").read_bytes().startswith(MARKS["png"])
 
 
+@pytest.mark.slow
 def test_formats_and_folders(plot: Run, tmp_path: Path) -> None:
     done = plot(*LATENCY, "--output", "folder", "--format", "svg", "--format", "pdf")
     assert done.out.splitlines() == ["folder/latency.svg", "folder/latency.pdf"]
@@ -48,6 +49,7 @@ def test_a_figure_is_as_wide_as_it_is_printed(plot: Run, tmp_path: Path) -> None
     assert plot(*LATENCY, "--width", "a column").code == 2
 
 
+@pytest.mark.slow
 def test_no_caption_leaves_the_image_without_it(plot: Run, tmp_path: Path) -> None:
     heights = []
     for words in ((), ("--no-caption", "--force")):

@@ -183,6 +183,7 @@ def unknown_keys(text: str) -> list[str]:
     return [key for key in found if WORD.fullmatch(key) and key not in known | set(ROWS)]
 
 
+@pytest.mark.slow
 @EACH
 def test_words_of_prose_are_words_of_the_program(page: Path) -> None:
     tests = ("tests",) if page.name in TOLD_OF_TESTS else ()

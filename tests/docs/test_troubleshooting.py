@@ -44,6 +44,7 @@ def test_each_sentence_is_explained_once() -> None:
     assert len(set(SENTENCES)) == len(SENTENCES) == 21
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_a_sentence_is_one_of_the_program(sentence: str) -> None:
     assert can_be_printed(sentence)

@@ -28,6 +28,7 @@ def stopped() -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("event", "seconds"), [(lambda: time.sleep(0.2), 0), (continued, 0), (stopped, 1)]
 )

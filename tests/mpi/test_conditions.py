@@ -54,6 +54,7 @@ def test_ranks_on_one_core_with_free_cores_are_noted(tmp_path: Path) -> None:
     assert f"ranks 0-1 share core {core} of " in job.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(OPEN_MPI or CORES > 4, reason="MPICH's variables; many cores need many ranks")
 @pytest.mark.parametrize(
     ("more", "given", "recorded", "noted"),

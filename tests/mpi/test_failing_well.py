@@ -116,6 +116,7 @@ def test_error_of_one_rank_beside_a_program_ends_the_job(unheard: Run, tmp_path:
     assert_refused(job, ENDED, "rank 1: there is no program none.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "variables",
     [{"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}, {"PALS_RANKID": "1"}],
@@ -256,6 +257,7 @@ def test_launcher_of_another_mpi_is_named(omb_py: Run) -> None:
     assert_refused(job, ANY_CODE, "the launcher started 2 processes mpiexec")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(VENDOR != "MPICH", reason="Open MPI starts under its own launcher")
 def test_mpich_under_mpirun_of_open_mpi_is_named(omb_py: Run) -> None:
     job = omb_py("latency", OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")

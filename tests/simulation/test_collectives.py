@@ -183,6 +183,7 @@ def test_a_program_runs_again() -> None:
 
 
 class TestManyRanks:
+    @pytest.mark.slow
     def test_repeated_rounds_are_a_number_and_can_be_fewer(self) -> None:
         algorithm, shape = (
             library("MPICH").algorithm("allreduce", "ring"),
@@ -192,6 +193,7 @@ class TestManyRanks:
         program = collectives.of_library(algorithm, shape, limits={16383: 2})
         assert len(list(program.operations(9000))) == 2 * 4 + 2 * 3
 
+    @pytest.mark.slow
     def test_a_round_is_divided_when_a_rank_gets_there(self) -> None:
         algorithm = library("MPICH").algorithm("alltoall", "pairwise")
         program = collectives.of_library(algorithm, CollectiveShape(16384, 8))

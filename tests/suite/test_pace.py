@@ -27,6 +27,7 @@ def test_busy_machine_has_more_time() -> None:
             process.wait()
 
 
+@pytest.mark.slow
 def test_command_that_hangs_is_ended_and_fails_its_test(tmp_path: Path) -> None:
     begun = time.monotonic()
     with pytest.raises(subprocess.TimeoutExpired):

@@ -120,6 +120,7 @@ def test_a_refusal_is_the_last_that_a_job_says(site: Site, monkeypatch: pytest.M
     assert len(site.submissions("qsub")) == 1, "what is refused would be refused again"
 
 
+@pytest.mark.slow
 def test_a_server_that_is_away_for_a_moment_ends_no_chain(site: Site) -> None:
     site.prepare("pbs")
     answer = "if mkdir once 2> /dev/null; then echo 'qsub: cannot connect to server s (errno=111)'"

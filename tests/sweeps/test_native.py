@@ -71,6 +71,7 @@ def test_what_two_decimals_leave_open_is_no_reason_to_go_on() -> None:
     assert half_widths(points((np.nan, np.nan))).iloc[0] == np.inf
 
 
+@pytest.mark.slow
 def test_intervals_that_end_measuring_cover_the_truth() -> None:
     """Of comparisons without a difference, 5 % are expected to see one."""
     generator = np.random.default_rng(1)

@@ -117,6 +117,7 @@ class Shared(Folder):
         return super().lock(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "launches", "there"),
     [

@@ -164,6 +164,7 @@ def test_table_of_parts_without_a_total_has_a_row_for_each(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.slow
 def test_table_tells_points_of_other_algorithms_and_options_apart(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"title": "A", "benchmarks": "allreduce", "sizes": 8}
     asked |= {"options": {"warmup": [1, 2], "iterations": 9}}

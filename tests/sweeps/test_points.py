@@ -184,6 +184,7 @@ class TestPlaces:
         for left_out, ranks in zip(found.left_out, ("1 rank", "3 ranks"), strict=True):
             assert_names(left_out.describe(), f"1 point (bcast on 2 nodes): {ranks} 2 nodes")
 
+    @pytest.mark.slow
     def test_a_family_that_is_left_out_is_named_as_one(self) -> None:
         experiment = {"benchmarks": "all", "nodes": [1, 2], "sizes": "64"}
         lines = [one.describe() for one in plan(sweep(experiment), machine()).left_out]

@@ -104,6 +104,7 @@ def test_different_experiments_are_never_compared() -> None:
     assert told[8][2] == "only in other"
 
 
+@pytest.mark.slow
 def test_parts_are_not_the_whole() -> None:
     whole = latency(1.0, size=None)
     part = latency(9.0, size=None, part="topology creation")
@@ -222,6 +223,7 @@ def test_sides_with_nothing_in_common_refused(
         compare(base, other, names=["a", "b"])
 
 
+@pytest.mark.slow
 def test_elements_are_compared_by_whatever_type_the_library_was_passed() -> None:
     brain: dict[str, Any] = {"elements": "bfloat16"}
     there = table(latency(1.0, mpi_type="MPI_BFLOAT16_T", **brain))
@@ -332,6 +334,7 @@ def test_a_bandwidths_interval_is_turned_round() -> None:
     assert row.verdict == "slower"
 
 
+@pytest.mark.slow
 def test_repeated_runs_are_compared_by_their_ranks() -> None:
     row = only(compare(runs([1.0, 1.1, 1.2, 5.0]), runs([6.0, 6.1, 6.2, 60.0])))
     assert (row.verdict, row.noise, row.runs_base, row.runs_other) == ("slower", "runs", 4, 4)
@@ -343,6 +346,7 @@ def test_repeated_runs_are_compared_by_their_ranks() -> None:
     assert row.ratio_low < 1 < 2 < row.ratio_high
 
 
+@pytest.mark.slow
 def test_three_runs_a_side_and_not_fewer_are_a_verdict() -> None:
     row = only(compare(runs([1.0, 1.1, 1.2]), runs([6.0, 6.1, 6.2])))
     assert (row.verdict, row.noise) == ("slower", "spread")
@@ -519,6 +523,7 @@ class TestManyPairs:
         several = same(5, 40, 0.001, slower=8)
         assert several["verdict"].tolist().count("slower") == 8
 
+    @pytest.mark.slow
     def test_point_that_few_launches_cannot_tell_is_named_with_advice(self) -> None:
         points = same(5, 40, 0.001, slower=1)
         assert_names(conclusion(points, 1.05).sentence, "CANNOT TELL 1.20 chance")
@@ -526,6 +531,7 @@ class TestManyPairs:
         found = conclusion(same(7, 40, 0.001, slower=1), 1.05)
         assert any("root 0, 8 B" in reason for reason in found.reasons)
 
+    @pytest.mark.slow
     def test_advised_number_of_launches_passes(self) -> None:
         few = same(5, 40, 0.025)
         said = summarizing.advice(few, 1.05)[-1]
@@ -536,6 +542,7 @@ class TestManyPairs:
     def test_launches_that_differ_too_much_need_another_limit(self) -> None:
         assert_names(summarizing.advice(same(5, 40, 0.1), 1.05)[-1], "not even 50 allow more")
 
+    @pytest.mark.slow
     def test_mean_of_one_pair_fails_only_if_it_stands_the_correction(self) -> None:
         among_many = same(5, 80, 0.001, slower=2)
         assert summary(among_many)["slowdown_low"].iloc[0] > 1.05
@@ -674,6 +681,7 @@ def test_a_real_change_is_still_found() -> None:
 # the verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "values", "reasons", "words"),
     [

@@ -51,6 +51,7 @@ def test_sizes_of_blocks_meet_sizes_of_whole_messages() -> None:
     assert points.loc[256, "right_us"] == pytest.approx(2 * (10 + 0.256), rel=0.05)
 
 
+@pytest.mark.slow
 @examples(50)
 @given(st.integers(1, 1 << 20), st.integers(2, 100))
 def test_both_sides_move_the_same_data(size: int, ranks: int) -> None:

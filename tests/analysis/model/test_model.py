@@ -176,6 +176,7 @@ def test_range_of_sizes_is_printed_with_both_ends() -> None:
     assert cells[:2] == ("latency, 2 ranks", "1 B to 1 MiB")
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_the_suffix_says(tmp_path: Path) -> None:
     data = frame(*(rows("bcast", ranks, line()) for ranks in (2, 4, 8)))
     source = tmp_path / "results.csv"

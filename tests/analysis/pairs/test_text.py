@@ -82,6 +82,7 @@ def test_each_size_and_each_variant_is_a_matrix_of_its_own() -> None:
     assert [found.bytes for found in matrices([*whole, *others])] == [65536, 8, 65536]
 
 
+@pytest.mark.slow
 def test_other_commands_read_the_rows(tmp_path: Path) -> None:
     assert "132 rows" in omb("show", str(FILE))
     assert "sender" in omb("show", str(FILE))

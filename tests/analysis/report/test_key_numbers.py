@@ -88,6 +88,7 @@ def test_the_best_line_is_the_first(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("others", "verdict", "on_other"),
     [

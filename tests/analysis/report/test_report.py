@@ -145,6 +145,7 @@ def test_shared_values_stand_once_above_tables(families: str, tmp_path: Path) ->
     assert "barrier 1 row; numpy" in text
 
 
+@pytest.mark.slow
 def test_tables_of_different_files_name_them_without_their_folder(tmp_path: Path) -> None:
     for name in ("latency", "bw"):
         (tmp_path / name).mkdir()
@@ -255,6 +256,7 @@ def test_results_without_a_number_are_refused(tmp_path: Path) -> None:
         report(results)
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page(tmp_path: Path, quiet: Results) -> None:
     page = tmp_path / "made" / "report.html"
     done = CliRunner().invoke(command, [str(tmp_path), "-o", str(page), "--title", "Night run"])

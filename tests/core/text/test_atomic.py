@@ -212,6 +212,7 @@ WRITING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", WRITING, ids=lambda line: line.split()[0])
 def test_command_makes_all_missing_folders(in_process: Run, tmp_path: Path, line: str) -> None:
     succeeded(in_process(*line.split()))

@@ -144,6 +144,7 @@ class TestFolders:
         (tmp_path / "deep" / "back").symlink_to(tmp_path)
         assert not missing("link folder not followed", self.said(tmp_path)["back"])
 
+    @pytest.mark.slow
     def test_pipes_and_links_to_nothing_are_named(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe.csv")
         (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere")
@@ -151,6 +152,7 @@ class TestFolders:
         assert not missing("left out regular file", said["pipe.csv"])
         assert said["gone.csv"] == "left out: a link to nothing"
 
+    @pytest.mark.slow
     def test_results_whose_name_ends_otherwise_are_named(self, tmp_path: Path) -> None:
         text = (VARIANTS / "osu_latency.txt").read_text()
         (tmp_path / "job.o1234").write_text(text)

@@ -285,6 +285,7 @@ def test_nvshmem_a_comment_between_rows_changes_none() -> None:
     assert without_place(part.rows) == without_place(rows("nvshmem_3.4.txt"))
 
 
+@pytest.mark.slow
 def test_show_puts_layers_under_each_other() -> None:
     names = ("ucx_client_1.17.txt", "ib_send_lat_24.txt", "fi_pingpong_labelled.txt")
     result = CliRunner().invoke(show, [str(DATA / name) for name in names], catch_exceptions=False)

@@ -132,6 +132,7 @@ def test_files_without_an_object_are_refused(tmp_path: Path) -> None:
         load(inspector_files(path))
 
 
+@pytest.mark.slow
 def test_show_prints_it_beside_a_profile_of_mpi(tmp_path: Path) -> None:
     folder_of(tmp_path)
     (tmp_path / "p.py").write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")

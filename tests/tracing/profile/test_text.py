@@ -218,6 +218,7 @@ def test_strings_cannot_change_the_layout() -> None:
     assert "a_b?c?[2J" in shown
 
 
+@pytest.mark.slow
 @given(profiles())
 @examples(200)
 def test_any_profile_can_be_written(profile: Profile) -> None:

@@ -92,6 +92,7 @@ def test_all_that_moves_data_or_waits_is_recorded() -> None:
     assert not recorded & {"MPI_Comm_rank", "MPI_Type_size", "MPI_Get_count", "MPI_Wtime"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_each_unit_compiles_without_a_warning(unit: Path, tmp_path: Path) -> None:
     (tmp_path / "mpi.c").write_text("#include <mpi.h>\n")

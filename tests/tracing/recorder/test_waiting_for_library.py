@@ -28,6 +28,7 @@ def put(path: Path) -> None:
     path.touch(0o755)
 
 
+@pytest.mark.slow
 def test_long_compilation_is_waited_for(path: Path) -> None:
     path.with_name(f"{compilation.UNFINISHED}folder").mkdir()
     Timer(1, put, [path]).start()
@@ -43,6 +44,7 @@ def test_compilation_that_never_ends_is_given_up(
         library.cached_library()
 
 
+@pytest.mark.slow
 def test_every_step_has_its_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     run, steps = compilation._run, []
 
