@@ -1,6 +1,8 @@
-"""Draw the pictures of a report that docs/plots.md shows, in a Chromium.
+"""Draw the pictures of a report that docs/plots.md shows, with a Chromium.
 
-python -m perf.report_pictures     (make results PARTS=two-core-vm)
+    python -m perf.report_pictures     (make results PARTS=two-core-vm)
+
+The report is that of results/two-core-vm.csv.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ SIZES = {1440: 1100, 800: 1000, 400: 1000}
 
 
 def main() -> int:
-    """Draw; 1 where there is no Chromium."""
+    """Draw; return 1 where there is no Chromium."""
     from playwright.sync_api import sync_playwright
 
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
