@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from omb_py.analysis.conclusion import UNDECIDED
 from tests.conftest import Finished
 from tests.hosts.jobs import job
 from tests.hosts.network import Link
@@ -35,6 +36,16 @@ def gate(hosts: Hosts, folder: Path, *words: str, ranks: int = 1) -> tuple[Finis
     return done, text_of(folder / "drain").split()
 
 
+def decided(hosts: Hosts, folder: Path, *words: str, ranks: int = 1) -> tuple[Finished, list[str]]:
+    """The same of a slow host: once more if other tests keep the machine too busy to name it."""
+    for _ in range(2):
+        done, named = gate(hosts, folder, *words, ranks=ranks)
+        if done.code != UNDECIDED or "too noisy" not in done.out:
+            break
+        (folder / "rows.csv").unlink()
+    return done, named
+
+
 @pytest.mark.parametrize(
     ("link", "drained", "codes"),
     [(SLOW, ["node7"], {4}), (NARROW, ["node7"], {4}), (Link(delay=5e-4), [], {0, 7})],
@@ -43,7 +54,7 @@ def test_gate_names_the_slow_host_and_no_other(
     can_make_hosts: None, tmp_path: Path, link: Link, drained: list[str], codes: set[int]
 ) -> None:
     with virtual_hosts(HOSTS, link) as hosts:
-        done, named = gate(hosts, tmp_path)
+        done, named = (decided if drained else gate)(hosts, tmp_path)
     assert (named, done.code in codes) == (drained, True), done.out + done.err
 
 
@@ -51,7 +62,7 @@ def test_gate_says_what_slow_hosts_share(can_make_hosts: None, tmp_path: Path) -
     (tmp_path / "racks").write_text("".join(f"node{n} rack{n > 9:d}\n" for n in range(1, 13)))
     with virtual_hosts(HOSTS, Link(delay=5e-4, slow=(10, 11, 12), slow_delay=2e-2)) as hosts:
         words = "--sizes", "8", "--groups", "racks", "--time", "80s"
-        done, named = gate(hosts, tmp_path, *words)
+        done, named = decided(hosts, tmp_path, *words)
     assert (done.code, named) == (4, ["node10", "node11", "node12"]), done.out + done.err
     assert "group rack1: 3 of its 3 hosts are slow" in done.out
     assert "what they share is slow, as a switch" in done.out
@@ -59,7 +70,7 @@ def test_gate_says_what_slow_hosts_share(can_make_hosts: None, tmp_path: Path) -
 
 def test_gate_names_a_slow_link_and_no_host(can_make_hosts: None, tmp_path: Path) -> None:
     with virtual_hosts(8, Link(delay=5e-4, slow=(2, 5), slow_delay=4e-2)) as hosts:
-        done, named = gate(hosts, tmp_path, "--sizes", "8", "--time", "60s")
+        done, named = decided(hosts, tmp_path, "--sizes", "8", "--time", "60s")
     assert (done.code, named) == (4, []), done.out + done.err
     assert "FAIL: node2 - node5  latency 8 B in pairs" in done.out
     assert "which of the two ends cannot be told" in done.out
@@ -67,7 +78,7 @@ def test_gate_names_a_slow_link_and_no_host(can_make_hosts: None, tmp_path: Path
 
 def test_gate_of_two_ranks_a_host_names_the_slow_one(can_make_hosts: None, tmp_path: Path) -> None:
     with virtual_hosts(5, Link(delay=5e-4, slow=(3,), slow_delay=3e-2)) as hosts:
-        done, named = gate(hosts, tmp_path, "--sizes", "8", ranks=2)
+        done, named = decided(hosts, tmp_path, "--sizes", "8", ranks=2)
     assert (done.code, named) == (4, ["node3"]), done.out + done.err
     assert "allreduce 8 B on the node" in done.out
 

@@ -40,6 +40,6 @@ def test_torchrun_connects_ranks_over_hosts(near: Hosts, tmp_path: Path, binding
                 text=True,
             )
         )
-    printed = [agent.communicate(timeout=120) for agent in agents]
+    printed = [agent.communicate(timeout=400) for agent in agents]
     assert [agent.returncode for agent in agents] == [0, 0], printed
     assert "".join(out for out, _ in printed).count("Pass") == 2, printed
