@@ -7,13 +7,12 @@ The report is that of results/two-core-vm.csv.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 import omb_py
-from tests.conftest import BROWSERS, OFFLINE
+from tests.helpers.browsers import BROWSERS, chromium, find_chromium
 
 ROOT = Path(__file__).parent.parent
 SIZES = {1440: 1100, 800: 1000, 400: 1000}
@@ -22,22 +21,18 @@ SIZES = {1440: 1100, 800: 1000, 400: 1000}
 
 def main() -> int:
     """Draw; return 1 where there is no Chromium."""
-    from playwright.sync_api import sync_playwright
-
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    program = find_chromium()
     if program is None:
         print(f"needs one of {', '.join(BROWSERS)}", file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+    with tempfile.TemporaryDirectory() as folder, chromium(program) as browser:
         page = Path(folder) / "report.html"
         page.write_text(omb_py.report(ROOT / "results" / "two-core-vm.csv"), encoding="utf-8")
-        browser = driver.chromium.launch(executable_path=program, args=OFFLINE.split())
         for width, height in SIZES.items():
             shown = browser.new_page(viewport={"width": width, "height": height})
             shown.goto(page.as_uri())
             shown.wait_for_selector("#plot svg")
             shown.screenshot(path=ROOT / "docs" / "figures" / f"report-{width}.png")
-        browser.close()
     return 0
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ import mpi4py
 import pytest
 
 from omb_py.cli import main
+from tests.helpers.browsers import chromium, find_chromium
 from tests.helpers.pace import is_over
 
 pytest_plugins = [
@@ -50,12 +50,6 @@ def python_path(*folders: str | Path) -> str:
     inherited = os.environ.get("PYTHONPATH", "")
     return os.pathsep.join([*map(str, folders), *([inherited] if inherited else [])])
 
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-OFFLINE = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
 
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -252,14 +246,12 @@ def mpiexec(mpi: str, tmp_path: Path) -> Run:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """One Chromium for all tests of a session, by Playwright; skips where there is none."""
-    library = pytest.importorskip("playwright.sync_api")
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    pytest.importorskip("playwright.sync_api")
+    program = find_chromium()
     if program is None:
         pytest.skip("needs Chromium")
-    with library.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=OFFLINE.split())
+    with chromium(program) as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")

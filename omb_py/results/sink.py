@@ -6,7 +6,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
@@ -15,7 +14,7 @@ from typing import BinaryIO, TypeAlias
 
 from omb_py.core.errors import UsageError
 from omb_py.core.mpi import launcher
-from omb_py.core.text.files import failing, make_folder
+from omb_py.core.text.files import failing, is_file_or_free, make_folder
 
 LOCK_SECONDS = 60.0
 """Seconds that a job waits for another one that writes to the same file."""
@@ -150,16 +149,6 @@ def open_sink(path: Path, clear: bool, begun: Begun) -> Sink:
         return FileSink(path, clear, begun)
     with writing(path):
         return StreamSink(open(os.open(path, os.O_RDWR), "wb"), path)
-
-
-def is_file_or_free(path: Path) -> bool:
-    """Return whether a name is of a file or a folder, or of nothing yet."""
-    # one look: between two of them another job can make the file, which is then no device
-    try:
-        mode = path.stat().st_mode
-    except OSError:  # opening it says why
-        return True
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def end_of_lines(descriptor: int, size: int) -> int:

@@ -108,14 +108,17 @@ def text_of(path: Path) -> str:
 def test_gate_names_a_host_that_falls_silent_and_judges_others(
     can_make_hosts: None, tmp_path: Path
 ) -> None:
-    with virtual_hosts(6, Link(delay=5e-4)) as hosts:
-        threading.Thread(target=freeze, args=(hosts.hosts[4], tmp_path)).start()
-        done, named = gate(hosts, tmp_path, "--timeout", "15")
+    for _ in range(2):  # noise of other tests may hide points of the five others
+        (tmp_path / "rows.csv").unlink(missing_ok=True)
+        with virtual_hosts(6, Link(delay=5e-4)) as hosts:
+            threading.Thread(target=freeze, args=(hosts.hosts[4], tmp_path)).start()
+            done, named = gate(hosts, tmp_path, "--timeout", "15")
+        if "too noisy" not in done.out or "5 of 6 hosts fine" in done.out:
+            break
     assert (done.code, named) == (4, ["node5"]), done.out + done.err
     assert re.findall(r"^FAIL: (node\d+)  ", done.out, re.MULTILINE) == ["node5"], done.out
     assert "node5  does not answer" in done.out
-    # Noise of a busy machine may hide points of the five others; then the gate says so.
-    assert "5 of 6 hosts fine" in done.out or "too noisy" in done.out, done.out
+    assert "5 of 6 hosts fine" in done.out, done.out
 
 
 def test_gate_of_two_hosts_fails_their_pair_by_expected_values(

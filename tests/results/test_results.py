@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 
 from omb_py.analysis.table import load
 from omb_py.core.errors import OmbError, UsageError
+from omb_py.core.text.files import is_file_or_free
 from omb_py.results.columns import OverheadRow, Row
 from omb_py.results.csv_json import CsvWriter, JsonWriter, cell, header_of, open_csv, open_json
-from omb_py.results.sink import is_file_or_free
 from omb_py.results.writer import Collector
 from tests import ROOT
 from tests.helpers.reading import read_file

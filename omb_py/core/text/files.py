@@ -169,10 +169,17 @@ def is_special(path: Path) -> bool:
     folder = os.path.realpath(path.parent)
     if folder == "/dev" or folder.startswith("/proc/"):
         return True
+    return not is_file_or_free(path)
+
+
+def is_file_or_free(path: Path) -> bool:
+    """Return whether a name is of a file or a folder, or of nothing yet."""
+    # one look: between two of them another job can make the file, which is then no device
     try:
-        return not stat.S_ISREG(path.stat().st_mode) and not path.is_dir()
-    except OSError:
-        return False
+        mode = path.stat().st_mode
+    except OSError:  # opening it says why
+        return True
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def synchronize(folder: Path) -> None:
