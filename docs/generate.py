@@ -345,6 +345,7 @@ def key_tables() -> str:
 
 
 MADE: dict[str, Callable[[], str]] = {
+    "native-series": measured.native_series,
     "beside-native": measured.beside_native,
     "layers": measured.layers,
     "families": measured.families,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 
+from omb_py.benchmarks import own_benchmarks
 from omb_py.core.text.units import digits, size_text, value_text
 from perf.jobs import parsed
 
@@ -46,6 +47,19 @@ COMPARED = (
 )
 """Rows of abi.csv that the page shows; the figure has all."""
 
+OTHERS = "others"
+SERIES = (
+    "ratio of 0.90 to 1.10",
+    "outside, within the extremes of native OMB's own runs",
+    "[differences](programs.md#differences): computing of non-blocking collectives, and overall "
+    "times of 8 bytes",
+    "the clock in one-sided latencies",
+    "`allgatherv` and its persistent form, whose memory native OMB does not write",
+    "`ineighbor_…`: three ranks on two cores",
+    OTHERS,
+)
+"""Where a ratio to native OMB's number lies, or why it lies elsewhere, in the order of the page."""
+
 
 def rows_of(name: str) -> list[dict[str, str]]:
     """Return the rows of a file of results/, without its metadata."""
@@ -71,6 +85,51 @@ def beside_native() -> str:
             for size in sizes
         ]
         lines.append(f"| `{benchmark}` | {column} | {' | '.join(texts)} |")
+    return "\n".join(lines)
+
+
+def series_of(row: dict[str, str], families: dict[str, str]) -> str:
+    """The line of SERIES that a ratio of native-*.csv belongs to."""
+    inside, noise, differences, clock, unwritten, neighbors, others = SERIES
+    benchmark, column, family = row["benchmark"], row["column"], families[row["benchmark"]]
+    if 0.9 <= float(row["ratio"]) <= 1.1:
+        return inside
+    if not row["beyond"]:
+        return noise
+    if family == "non-blocking neighborhood collective":
+        return neighbors
+    of_overall = column != "mean" and row["bytes"] in ("", "8")
+    if family == "non-blocking collective" and (column == "compute" or of_overall):
+        return differences
+    if family == "one-sided" and benchmark.endswith("latency"):
+        return clock
+    return unwritten if benchmark.startswith("allgatherv") else others
+
+
+def native_series() -> str:
+    """Ratios to native OMB counted by their causes, the span of others, and the mean ratio."""
+    families = {benchmark.name: benchmark.family for benchmark in own_benchmarks()}
+    cells: dict[str, list[str]] = {name: [] for name in SERIES}
+    means: list[str] = []
+    spans: list[float] = []
+    for name in LIBRARIES.values():
+        rows = rows_of(f"native-{name}.csv")
+        belongs = [(series_of(row, families), float(row["ratio"])) for row in rows]
+        for what, counts in cells.items():
+            counts.append(str(sum(one == what for one, _ in belongs)))
+        spans += [ratio for one, ratio in belongs if one == OTHERS]
+        main = [
+            float(row["ratio"])
+            for row in rows
+            if row["column"] in ("mean", "MB/s")
+            and not (families[row["benchmark"]] == "one-sided" and "latency" in row["benchmark"])
+        ]
+        means.append(f"{geometric_mean(main):.3f} of {len(main)}")
+    if spans:
+        cells[f"{OTHERS}: {min(spans):.2f} to {max(spans):.2f}"] = cells.pop(OTHERS)
+    cells["geometric mean of latencies and bandwidths, without one-sided latencies"] = means
+    lines = [f"| series (a column at a size) | {' | '.join(LIBRARIES)} |", "|---|---|---|"]
+    lines += [f"| {what} | {' | '.join(texts)} |" for what, texts in cells.items()]
     return "\n".join(lines)
 
 
