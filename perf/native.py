@@ -48,6 +48,8 @@ COLUMNS = {
 
 THREADS = {"latency_mt": ("-t", "1:1"), "latency_mp": ("-t", "2:2")}
 """Native OMB's default has one thread to send and two to receive: more than two cores have."""
+UNTYPED = ("get_acc_latency",)
+"""Native OMB's reductions without ``-T``: omb-py takes the type that they print."""
 
 BINDINGS = ("native", "buffer")
 FIELDS = (
@@ -187,9 +189,9 @@ def on_nodes(program: Path, folder: Path) -> Path:
 
 
 def turns_of(benchmark: Benchmark, place: Path, size: int | None, folder: Path) -> beside.Turns:
-    """Return the programs of a benchmark at one size; reductions of both add MPI_INT."""
+    """Return the programs of a benchmark at one size; reductions of both add MPI_INT if possible."""
     options: tuple[str, ...] = () if size is None else ("-m", f"{size}:{size}")
-    if benchmark.reduces:
+    if benchmark.reduces and benchmark.name not in UNTYPED:
         options += ("-T", "mpi_int")
     program = beside.find_binary(place, benchmark.name)
     if "nodes" in benchmark.options:

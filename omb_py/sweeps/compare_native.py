@@ -237,11 +237,16 @@ def orders(names: list[str]) -> Iterator[list[str]]:
         order = drawn.sample(names, len(names))
 
 
+UNPRINTED = {"acc_latency": "mpi_char", "fop_latency": "int64", "cas_latency": "int64"}
+"""The types of native OMB's reductions in versions that print none; of collectives MPI_FLOAT."""
+
+
 def first_turn(turns: Turns, folder: Path) -> Turns:
     """Run native OMB once, and note whether it prints medians and which type it takes.
 
-    The default type of its reductions is MPI_INT since 7.5, was MPI_CHAR before, and MPI_FLOAT in
-    versions that print none. Raises `OmbError` when it fails without asking for medians, too.
+    The default type of its reductions is MPI_INT since 7.5 and was MPI_CHAR before; UNPRINTED has
+    those of versions that print none. Raises `OmbError` when it fails without asking for medians,
+    too.
     """
     benchmark = find_benchmark(turns.benchmark)
     turns = replace(turns, medians=benchmark.planned and not turns.has("-z", "--tail-lat"))
@@ -255,7 +260,8 @@ def first_turn(turns: Turns, folder: Path) -> Turns:
     if turns.has("-T", "--type") or not benchmark.reduces:
         return turns
     printed = load(result_file(turns, turns.native, folder, 1)).rows["mpi_type"].dropna().unique()
-    return replace(turns, mpi_type=str(printed[0]).lower() if len(printed) else "mpi_float")
+    unprinted = UNPRINTED.get(turns.benchmark, "mpi_float")
+    return replace(turns, mpi_type=str(printed[0]).lower() if len(printed) else unprinted)
 
 
 def half_widths(points: pd.DataFrame) -> pd.Series:

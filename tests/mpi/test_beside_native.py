@@ -56,17 +56,23 @@ def test_both_are_measured_by_turns_and_compared(omb_py: Run, tmp_path: Path) ->
 @pytest.mark.long
 @pytest.mark.product(strength=0)
 @pytest.mark.parametrize(
-    ("said", "taken"), [("mpi_char", "MPI_CHAR"), ("mpi_int", "MPI_INT"), (None, "MPI_FLOAT")]
+    ("benchmark", "said", "taken"),
+    [
+        ("allreduce", "mpi_char", "MPI_CHAR"),
+        ("allreduce", "mpi_int", "MPI_INT"),
+        ("allreduce", None, "MPI_FLOAT"),  # as before version 7.1
+        ("acc_latency", None, "MPI_CHAR"),
+    ],
 )
 def test_our_reduction_takes_the_type_that_native_omb_took(
-    in_process: Run, tmp_path: Path, said: str | None, taken: str
+    in_process: Run, tmp_path: Path, benchmark: str, said: str | None, taken: str
 ) -> None:
-    script = f'exec "{BIN}/omb-py" allreduce --binding native -T {said or "float32"} "$@"'
-    if said is None:  # as before version 7.1
+    script = f'exec "{BIN}/omb-py" {benchmark} --binding native -T {said or taken.lower()} "$@"'
+    if said is None:
         script = script.replace("exec ", "") + " | sed /Datatype/d"
-    path = program(tmp_path, script, "osu_allreduce")
+    path = program(tmp_path, script, f"osu_{benchmark}")
     done = in_process(
-        *("compare", "--native", str(path), "allreduce", "-m", "8:8", "-i", "20", "-x", "2"),
+        *("compare", "--native", str(path), benchmark, "-m", "8:8", "-i", "20", "-x", "2"),
         *("--rounds", "1", "--format", "csv", "-o", "points.csv"),
     )
     assert done.code == 0, done.err

@@ -219,6 +219,8 @@ class OmbReading(Reading):
             table["binding"] = "nccl"
         elif said["who"] == "OSU" and not said["ours"]:
             table["binding"] = "C"
+            if name == "get_acc_latency":  # it prints none (osu_get_acc_latency.c:63)
+                table["mpi_type"] = "MPI_CHAR"
         if said["device"]:
             table["buffer"] = said["device"].lower()
         if said["old"]:

@@ -184,6 +184,16 @@ def test_cell_has_the_column_of_its_heading(name: str, place: int, known: dict[s
 
 
 @pytest.mark.parametrize(
+    ("name", "taken"), [("osu_get_acc_latency", "MPI_CHAR"), ("osu_put_latency", None)]
+)
+def test_only_type_of_a_program_is_known_though_it_prints_none(
+    name: str, taken: str | None
+) -> None:
+    text = re.sub("# Datatype.*\n", "", (DATA / f"{name}.txt").read_text())
+    assert {row.get("mpi_type") for row in rows(text)} == {taken}
+
+
+@pytest.mark.parametrize(
     ("printed", "kind"), [("allocate_shared", "shared"), ("create_dynamic", "dynamic")]
 )
 def test_windows_have_the_words_of_their_option(printed: str, kind: str) -> None:
