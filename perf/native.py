@@ -189,7 +189,7 @@ def on_nodes(program: Path, folder: Path) -> Path:
 
 
 def turns_of(benchmark: Benchmark, place: Path, size: int | None, folder: Path) -> beside.Turns:
-    """Return the programs of a benchmark at one size; reductions of both add MPI_INT if possible."""
+    """Return the programs of a benchmark at one size; both reduce MPI_INT where both can."""
     options: tuple[str, ...] = () if size is None else ("-m", f"{size}:{size}")
     if benchmark.reduces and benchmark.name not in UNTYPED:
         options += ("-T", "mpi_int")
