@@ -111,13 +111,13 @@ def native_series() -> str:
     families = {benchmark.name: benchmark.family for benchmark in own_benchmarks()}
     cells: dict[str, list[str]] = {name: [] for name in SERIES}
     means: list[str] = []
-    spans: list[float] = []
+    others: list[float] = []
     for name in LIBRARIES.values():
         rows = rows_of(f"native-{name}.csv")
-        belongs = [(series_of(row, families), float(row["ratio"])) for row in rows]
+        ratios = [(series_of(row, families), float(row["ratio"])) for row in rows]
         for what, counts in cells.items():
-            counts.append(str(sum(one == what for one, _ in belongs)))
-        spans += [ratio for one, ratio in belongs if one == OTHERS]
+            counts.append(str(sum(series == what for series, _ in ratios)))
+        others += [ratio for series, ratio in ratios if series == OTHERS]
         main = [
             float(row["ratio"])
             for row in rows
@@ -125,8 +125,8 @@ def native_series() -> str:
             and not (families[row["benchmark"]] == "one-sided" and "latency" in row["benchmark"])
         ]
         means.append(f"{geometric_mean(main):.3f} of {len(main)}")
-    if spans:
-        cells[f"{OTHERS}: {min(spans):.2f} to {max(spans):.2f}"] = cells.pop(OTHERS)
+    if others:
+        cells[f"{OTHERS}: {min(others):.2f} to {max(others):.2f}"] = cells.pop(OTHERS)
     cells["geometric mean of latencies and bandwidths, without one-sided latencies"] = means
     lines = [f"| series (a column at a size) | {' | '.join(LIBRARIES)} |", "|---|---|---|"]
     lines += [f"| {what} | {' | '.join(texts)} |" for what, texts in cells.items()]
