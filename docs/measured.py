@@ -88,6 +88,11 @@ def beside_native() -> str:
     return "\n".join(lines)
 
 
+def one_sided_latency(benchmark: str, family: str) -> bool:
+    """Whether native OMB's latency contains readings of the clock."""
+    return family == "one-sided" and benchmark.endswith("latency")
+
+
 def series_of(row: dict[str, str], families: dict[str, str]) -> str:
     """The line of SERIES that a ratio of native-*.csv belongs to."""
     inside, noise, differences, clock, unwritten, neighbors, others = SERIES
@@ -101,7 +106,7 @@ def series_of(row: dict[str, str], families: dict[str, str]) -> str:
     of_overall = column != "mean" and row["bytes"] in ("", "8")
     if family == "non-blocking collective" and (column == "compute" or of_overall):
         return differences
-    if family == "one-sided" and benchmark.endswith("latency"):
+    if one_sided_latency(benchmark, family):
         return clock
     return unwritten if benchmark.startswith("allgatherv") else others
 
@@ -122,7 +127,7 @@ def native_series() -> str:
             float(row["ratio"])
             for row in rows
             if row["column"] in ("mean", "MB/s")
-            and not (families[row["benchmark"]] == "one-sided" and "latency" in row["benchmark"])
+            and not one_sided_latency(row["benchmark"], families[row["benchmark"]])
         ]
         means.append(f"{geometric_mean(main):.3f} of {len(main)}")
     if others:

@@ -35,6 +35,7 @@ from omb_py.benchmarks import Benchmark, own_benchmarks
 from omb_py.core.errors import OmbError
 from omb_py.core.mpi import THROTTLE
 from omb_py.core.text.units import parse_bytes
+from omb_py.results.readers.omb_text import ONE_TYPE
 from omb_py.sweeps import compare_native as beside
 from perf.jobs import ENVIRONMENT, OVERSUBSCRIBED, compile_c
 
@@ -48,8 +49,6 @@ COLUMNS = {
 
 THREADS = {"latency_mt": ("-t", "1:1"), "latency_mp": ("-t", "2:2")}
 """Native OMB's default has one thread to send and two to receive: more than two cores have."""
-UNTYPED = ("get_acc_latency",)
-"""Native OMB's reductions without ``-T``: omb-py takes the type that they print."""
 
 BINDINGS = ("native", "buffer")
 FIELDS = (
@@ -191,7 +190,7 @@ def on_nodes(program: Path, folder: Path) -> Path:
 def turns_of(benchmark: Benchmark, place: Path, size: int | None, folder: Path) -> beside.Turns:
     """Return the programs of a benchmark at one size; both reduce MPI_INT where both can."""
     options: tuple[str, ...] = () if size is None else ("-m", f"{size}:{size}")
-    if benchmark.reduces and benchmark.name not in UNTYPED:
+    if benchmark.reduces and benchmark.name not in ONE_TYPE:
         options += ("-T", "mpi_int")
     program = beside.find_binary(place, benchmark.name)
     if "nodes" in benchmark.options:

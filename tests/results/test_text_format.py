@@ -13,6 +13,7 @@ from omb_py.core.dataclass import replace
 from omb_py.core.datatypes import find_types, parse_layout
 from omb_py.core.options import Options
 from omb_py.results.columns import Row
+from omb_py.results.readers.omb_text import ONE_TYPE
 from omb_py.results.text import TextWriter, VariedWindowWriter
 from tests import ROOT
 from tests.helpers.reading import read_file
@@ -70,7 +71,7 @@ def written(rows: Iterable[Row], options: Options) -> str:
     writer.start({"ranks": str(first.ranks or 2)})
     types = list(dict.fromkeys(row.mpi_type for row in rows if row.part is None))
     for mpi_type in types:
-        printed = mpi_type and benchmark.name != "get_acc_latency"  # native OMB's has one type
+        printed = mpi_type and benchmark.name not in ONE_TYPE
         writer.section(find_types([mpi_type.lower()])[0] if printed else None)
         for row in rows:
             if row.mpi_type == mpi_type:

@@ -75,6 +75,7 @@ def installed_for_lint() -> set[str]:
     return distributions(named)
 
 
+@pytest.mark.long
 def test_mypy_needs_no_package_of_the_group_integration() -> None:
     """Such a package is an override of mypy's: an import without it is no error."""
     pytest.importorskip("mypy")  # make test-lowest has no group `lint`

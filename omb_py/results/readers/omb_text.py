@@ -98,6 +98,9 @@ START = re.compile(
 )
 """Native OMB's lines on the start of a job."""
 
+ONE_TYPE = {"get_acc_latency": "MPI_CHAR"}
+"""The types of native OMB's programs that have one and print none (osu_get_acc_latency.c:63)."""
+
 TOPOLOGY = re.compile(r"Time took to create topology graph:(?P<latency_us>\d{1,12}\.\d\d) us\.")
 PART = re.compile(
     r"# (?P<part>[a-z ]+): (?P<latency_us>\d+\.\d\d) us "
@@ -219,8 +222,8 @@ class OmbReading(Reading):
             table["binding"] = "nccl"
         elif said["who"] == "OSU" and not said["ours"]:
             table["binding"] = "C"
-            if name == "get_acc_latency":  # it prints none (osu_get_acc_latency.c:63)
-                table["mpi_type"] = "MPI_CHAR"
+            if name in ONE_TYPE:
+                table["mpi_type"] = ONE_TYPE[name]
         if said["device"]:
             table["buffer"] = said["device"].lower()
         if said["old"]:
